@@ -1,0 +1,105 @@
+#include "base/thread_pool.h"
+
+#include <sched.h>
+
+#include <chrono>
+
+#include "base/check.h"
+
+namespace assay {
+namespace {
+
+constexpr auto kSpinTime = std::chrono::microseconds(100);
+constexpr int kSpinsPerTimeCheck = 64;
+
+thread_local bool inside_job = false;
+
+void pause_cpu() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Spins until `done()` or the spin time is over; says whether it is done.
+template <class Done>
+bool spin_until(Done&& done) {
+  const auto deadline = std::chrono::steady_clock::now() + kSpinTime;
+  do {
+    for (int i = 0; i < kSpinsPerTimeCheck; ++i) {
+      if (done()) return true;
+      pause_cpu();
+    }
+  } while (std::chrono::steady_clock::now() < deadline);
+  return false;
+}
+
+}  // namespace
+
+int available_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof(set), &set) == 0) {
+    if (const int count = CPU_COUNT(&set); count > 0) return count;
+  }
+  const unsigned count = std::thread::hardware_concurrency();
+  return count > 0 ? static_cast<int>(count) : 1;
+}
+
+ThreadPool::ThreadPool(int n_threads) {
+  if (n_threads <= 0) n_threads = available_cpus();
+  workers_.reserve(static_cast<size_t>(n_threads - 1));
+  for (int i = 1; i < n_threads; ++i) workers_.emplace_back([this] { work(); });
+}
+
+ThreadPool::~ThreadPool() {
+  stop_.store(true);
+  generation_.fetch_add(1);
+  generation_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void ThreadPool::run(int64_t n, Call call, void* context) {
+  if (n <= 0) return;
+  if (n == 1 || workers_.empty() || inside_job) {
+    for (int64_t i = 0; i < n; ++i) call(context, i);
+    return;
+  }
+  call_ = call;
+  context_ = context;
+  n_ = n;
+  next_.store(0, std::memory_order_relaxed);
+  busy_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
+  generation_.fetch_add(1);  // sequentially consistent: ordered with the parked_ check below
+  if (parked_.load() > 0) generation_.notify_all();
+
+  inside_job = true;
+  for (int64_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < n;) call(context, i);
+  inside_job = false;
+
+  // Every worker must have left the job before its fields may change.
+  while (!spin_until([this] { return busy_.load(std::memory_order_acquire) == 0; })) {
+    const int busy = busy_.load();
+    if (busy != 0) busy_.wait(busy);
+  }
+}
+
+void ThreadPool::work() {
+  inside_job = true;
+  uint32_t seen = 0;
+  for (;;) {
+    const auto changed = [&] { return generation_.load(std::memory_order_acquire) != seen; };
+    if (!spin_until(changed)) {
+      parked_.fetch_add(1);
+      while (!changed()) generation_.wait(seen);
+      parked_.fetch_sub(1);
+    }
+    seen = generation_.load(std::memory_order_acquire);
+    if (stop_.load()) return;
+    for (int64_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < n_;) call_(context_, i);
+    if (busy_.fetch_sub(1) == 1) busy_.notify_all();
+  }
+}
+
+}  // namespace assay

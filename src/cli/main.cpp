@@ -1,0 +1,5 @@
+#include <cstdio>
+
+#include "base/build_info.h"
+
+int main() { std::printf("assay %s\n", assay::build_info().version.data()); }
