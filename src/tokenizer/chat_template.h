@@ -1,0 +1,36 @@
+// Chat templates: the subset of Jinja2 that model files use (loops, conditions, filters, tests, namespaces, macros,
+// slices, method calls on strings/lists/dicts, whitespace control as transformers sets it: trim_blocks and
+// lstrip_blocks on). Reference: python3-jinja2 with transformers' globals (raise_exception, strftime_now, tojson).
+// Bounded: nesting, loop steps and output size have limits, so that a hostile template cannot hang or exhaust memory.
+// Thread safety: render() is const and may run in parallel.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace assay {
+
+class ChatTemplate {
+ public:
+  // Syntax errors are kCorrupt with line number and what was expected.
+  static Result<ChatTemplate> parse(std::string_view source);
+
+  ChatTemplate(ChatTemplate&&) noexcept;
+  ChatTemplate& operator=(ChatTemplate&&) noexcept;
+  ~ChatTemplate();
+
+  // `context` holds messages, tools, add_generation_prompt, bos_token, eos_token, ... as JSON.
+  // raise_exception() in the template is kInvalidArgument with its text.
+  Result<std::string> render(const boost::json::object& context) const;
+
+ private:
+  struct State;
+  explicit ChatTemplate(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace assay

@@ -1,0 +1,71 @@
+// Text to token ids and back: byte-level BPE, SentencePiece BPE and unigram.
+// Sources: Sennrich et al. 2016 (BPE), Kudo 2018 (unigram), the behaviour of HF `tokenizers` and llama.cpp.
+// Thread safety: const methods may run in parallel. Failure: create() only; encode() accepts any bytes.
+// Cost: encode is O(n log n) in the word length, O(n) in the text.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "tokenizer/vocab_spec.h"
+
+namespace assay {
+
+struct EncodeOptions {
+  bool add_bos = true;         // honours the vocabulary's own setting; never a second BOS if the text spells one
+  bool parse_special = false;  // true for rendered chat templates: special tokens in the text become their ids
+};
+
+class Tokenizer {
+ public:
+  // Inconsistent sizes, duplicate or out-of-range ids, unknown pre-tokenizer, broken merges: one clear error.
+  static Result<Tokenizer> create(VocabSpec spec);
+
+  Tokenizer(Tokenizer&&) noexcept;
+  Tokenizer& operator=(Tokenizer&&) noexcept;
+  ~Tokenizer();
+
+  std::vector<int32_t> encode(std::string_view text, EncodeOptions options = {}) const;
+  // Bytes of the whole sequence; may hold incomplete UTF-8 at the ends. Special tokens are left out on request.
+  std::string decode(std::span<const int32_t> ids, bool skip_special = true) const;
+  // Raw bytes of one token as it appears inside a text (no prefix-space stripping); ids out of range give "".
+  std::string_view token_bytes(int32_t id) const;
+
+  int32_t vocab_size() const;
+  std::optional<int32_t> bos() const;
+  std::optional<int32_t> eos() const;
+  bool is_special(int32_t id) const;
+  bool is_end_of_generation(int32_t id) const;
+  std::optional<int32_t> find(std::string_view token_text) const;  // by the spelling in the vocabulary
+  const VocabSpec& spec() const;
+
+ private:
+  struct State;
+  explicit Tokenizer(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// Turns a stream of ids into text that never ends inside a UTF-8 character. Invalid bytes become U+FFFD.
+// Not thread safe; borrows the tokenizer.
+class StreamDecoder {
+ public:
+  explicit StreamDecoder(const Tokenizer& tokenizer, bool skip_special = true)
+      : tokenizer_(&tokenizer), skip_special_(skip_special) {}
+
+  std::string push(int32_t id);  // the text that has become complete; often empty for multi-token characters
+  std::string finish();          // what is left, with U+FFFD for an incomplete character
+
+ private:
+  const Tokenizer* tokenizer_;
+  bool skip_special_;
+  bool first_ = true;     // SentencePiece strips one leading space of the whole text
+  std::string pending_;   // bytes of an incomplete character
+};
+
+}  // namespace assay
