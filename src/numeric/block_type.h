@@ -13,11 +13,29 @@
 namespace assay {
 
 enum class BlockType : uint8_t {
-  kF32, kF16, kBF16, kF64, kFp8E4M3, kFp8E5M2,
-  kI8, kI16, kI32, kI64,
-  kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0,
-  kQ2_K, kQ3_K, kQ4_K, kQ5_K, kQ6_K,
-  kIQ4_NL, kIQ4_XS, kMXFP4,
+  kF32,
+  kF16,
+  kBF16,
+  kF64,
+  kFp8E4M3,
+  kFp8E5M2,
+  kI8,
+  kI16,
+  kI32,
+  kI64,
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kQ8_0,
+  kQ2_K,
+  kQ3_K,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K,
+  kIQ4_NL,
+  kIQ4_XS,
+  kMXFP4,
   kCount
 };
 

@@ -19,6 +19,8 @@ std::string_view name(Format format);
 Result<Format> parse_format(std::string_view text);
 // Bits of one value, without scales: 32, 16, 16, 8, 8, 8, 4.
 int bits(Format format);
-constexpr bool is_integer(Format format) { return format == Format::kInt8 || format == Format::kInt4; }
+constexpr bool is_integer(Format format) {
+  return format == Format::kInt8 || format == Format::kInt4;
+}
 
 }  // namespace assay

@@ -1,5 +1,5 @@
-// A precision: which format for weights, activations (by phase) and KV cache, with exemptions by layer and role.
-// Plain values; thread safe.
+// A precision: which format for weights, activations (by phase) and KV cache, with exemptions by layer and
+// role. Plain values; thread safe.
 #pragma once
 
 #include <compare>
@@ -67,9 +67,12 @@ struct Precision {
   }
 };
 
-// "w=int4:32 a=int8/int8 kv=bf16/bf16" (activations prefill/decode, KV key/value; equal halves are written once,
-// "w=file" is as_shipped, ":32" is the group); exemptions follow as " !down@3=bf16", layer "*" for all.
-// parse_precision(to_string(p)) == p. The reference is "w=f32 a=f32 kv=f32".
+// "w=int4:32 a=int8/int8 kv=bf16/bf16" (activations prefill/decode, KV key/value; equal halves are written
+// once, "w=file" is as_shipped, ":32" is the group); exemptions follow as " !down@3=bf16", layer "*" for all.
+// The parts may come in any order; w= is required, a= and kv= default to f32. What an engine can execute is
+// for the engine to say: every format name parses here. parse_precision(to_string(p)) == p when the fields
+// that p ignores (group of a float format, format and group of as_shipped) hold their defaults, as they do
+// after parsing. The reference is "w=f32 a=f32 kv=f32".
 std::string to_string(const Precision& precision);
 Result<Precision> parse_precision(std::string_view text);
 
