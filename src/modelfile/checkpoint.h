@@ -1,11 +1,12 @@
-// A checkpoint, whatever its container: a GGUF file, a safetensors file, or a directory with safetensors shards and
-// config.json / tokenizer.json. Opening validates everything (sizes, bounds, types, overlaps) before any tensor is
-// touched; tensor data stays in the read-only mapping.
+// A checkpoint, whatever its container: a GGUF file, a safetensors file, or a directory with safetensors
+// shards and config.json / tokenizer.json. Opening validates everything (sizes, bounds, types, overlaps)
+// before any tensor is touched; tensor data stays in the read-only mapping.
 //
 // Names are canonical: tensors use GGUF names ("blk.0.attn_q.weight"), metadata uses GGUF keys
 // ("llama.block_count"); the safetensors reader translates Hugging Face names and config.json.
-// One thing cannot be renamed: GGUF files of the llama family hold Q and K rows permuted for rotation of adjacent
-// pairs; `rope_halves()` says that the rows are as Hugging Face has them (first half with second half).
+// One thing cannot be renamed: GGUF files of the llama family hold Q and K rows permuted for rotation of
+// adjacent pairs; `rope_halves()` says that the rows are as Hugging Face has them (first half with second
+// half).
 //
 // Thread safety: immutable after open. Failure: kCorrupt, kUnsupported, kNotFound, kIo with path and field.
 #pragma once
@@ -40,8 +41,8 @@ struct MetadataArray {
 struct Tensor {
   std::string name;
   BlockType type = BlockType::kF32;
-  std::vector<int64_t> shape;        // outermost first: [n_outputs, n_inputs] for a matrix; at most 4
-  std::span<const std::byte> data;   // stored_bytes(type, product of shape) bytes, inside the mapping
+  std::vector<int64_t> shape;       // outermost first: [n_outputs, n_inputs] for a matrix; at most 4
+  std::span<const std::byte> data;  // stored_bytes(type, product of shape) bytes, inside the mapping
 
   int64_t n_values() const;
 };
@@ -58,7 +59,8 @@ class Checkpoint {
   std::string_view container() const;     // "GGUF v3", "safetensors"
   std::string_view architecture() const;  // general.architecture: "llama", "qwen2", ...
   bool rope_halves() const;
-  uint64_t file_bytes() const;
+  uint64_t file_bytes() const;                    // of all files with tensors
+  std::span<const std::string> warnings() const;  // what was skipped or assumed, one sentence each
 
   std::span<const Tensor> tensors() const;  // in file order
   const Tensor* find(std::string_view name) const;
@@ -70,7 +72,7 @@ class Checkpoint {
   Result<double> number(std::string_view key) const;
   Result<std::string> text(std::string_view key) const;
   Result<bool> boolean(std::string_view key) const;
-  Result<std::vector<double>> numbers(std::string_view key) const;
+  Result<std::vector<double>> numbers(std::string_view key) const;  // a single number counts as one element
 
   // The vocabulary, copied out. kNotFound when the file carries none.
   Result<VocabSpec> vocab() const;
