@@ -36,6 +36,16 @@ constexpr std::string_view kFillPaddingTexts[] = {"<|fim_pad|>", "<fim-pad>", "<
 constexpr std::string_view kFillRepositoryTexts[] = {"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>",
                                                      "<reponame>"};
 constexpr std::string_view kFillSeparatorTexts[] = {"<|file_sep|>"};
+// These do not end a generation; each text list names one control token of the fill-in-the-middle form.
+constexpr std::string_view kFillPrefixTexts[] = {"<|fim_prefix|>",  "<fim-prefix>", "<fim_prefix>",
+                                                 "<｜fim▁begin｜>", "<PRE>",        "▁<PRE>",
+                                                 "<|code_prefix|>", "<|prefix|>"};
+constexpr std::string_view kFillSuffixTexts[] = {"<|fim_suffix|>",  "<fim-suffix>", "<fim_suffix>",
+                                                 "<｜fim▁hole｜>",  "<SUF>",        "▁<SUF>",
+                                                 "<|code_suffix|>", "<|suffix|>"};
+constexpr std::string_view kFillMiddleTexts[] = {"<|fim_middle|>",  "<fim-middle>", "<fim_middle>",
+                                                 "<｜fim▁end｜>",   "<MID>",        "▁<MID>",
+                                                 "<|code_middle|>", "<|middle|>"};
 // Rendered as text by their models, though they look like control tokens.
 constexpr std::string_view kChannelTexts[] = {"<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"};
 
@@ -49,7 +59,7 @@ class EndFinder {
 
   // The named id, else the first token with one of the texts.
   void add_one_of(std::optional<int32_t> named, TextList texts) {
-    if (!named) named = first_of(texts);
+    if (!named) named = mark_first(texts);
     if (named) ends_.insert(*named);
   }
 
@@ -83,10 +93,7 @@ class EndFinder {
     }
   }
 
-  std::vector<int32_t> ends() const { return {ends_.begin(), ends_.end()}; }
-
- private:
-  std::optional<int32_t> first_of(TextList texts) {
+  std::optional<int32_t> mark_first(TextList texts) {
     for (size_t id = 0; id < spec_.tokens.size(); ++id) {
       if (!contains(texts, spec_.tokens[id])) continue;
       mark(static_cast<int32_t>(id), TokenKind::kControl);
@@ -95,6 +102,9 @@ class EndFinder {
     return std::nullopt;
   }
 
+  std::vector<int32_t> ends() const { return {ends_.begin(), ends_.end()}; }
+
+ private:
   void mark(int32_t id, TokenKind kind) {
     if (spec_.kinds.empty()) spec_.kinds.assign(spec_.tokens.size(), TokenKind::kNormal);
     spec_.kinds[static_cast<size_t>(id)] = kind;
@@ -111,6 +121,9 @@ void find_end_of_generation(VocabSpec& spec, const NamedEnds& named) {
   finder.add_one_of(named.fill_padding, kFillPaddingTexts);
   finder.add_one_of(named.fill_repository, kFillRepositoryTexts);
   finder.add_one_of(named.fill_separator, kFillSeparatorTexts);
+  finder.mark_first(kFillPrefixTexts);
+  finder.mark_first(kFillSuffixTexts);
+  finder.mark_first(kFillMiddleTexts);
   finder.add_all_of(kEndTexts);
   finder.mark_all(kChannelTexts, TokenKind::kUserDefined);
   finder.add(spec.eos);
