@@ -20,7 +20,8 @@ Result<AlignedBuffer> AlignedBuffer::allocate(size_t bytes) {
   if (bytes == 0) return buffer;
   const bool large = bytes >= kHugePage;
   const size_t unit = large ? kHugePage : kAlignment;
-  if (bytes > SIZE_MAX - unit) return fail(ErrorCode::kResourceExhausted, "memory", "{} bytes asked for", bytes);
+  if (bytes > SIZE_MAX - unit)
+    return fail(ErrorCode::kResourceExhausted, "memory", "{} bytes asked for", bytes);
   const size_t rounded = (bytes + unit - 1) / unit * unit;
   void* address = std::aligned_alloc(unit, rounded);
   if (address == nullptr) {
@@ -34,8 +35,7 @@ Result<AlignedBuffer> AlignedBuffer::allocate(size_t bytes) {
 }
 
 AlignedBuffer::AlignedBuffer(AlignedBuffer&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
 
 AlignedBuffer& AlignedBuffer::operator=(AlignedBuffer&& other) noexcept {
   std::swap(data_, other.data_);
@@ -43,6 +43,8 @@ AlignedBuffer& AlignedBuffer::operator=(AlignedBuffer&& other) noexcept {
   return *this;
 }
 
-AlignedBuffer::~AlignedBuffer() { std::free(data_); }
+AlignedBuffer::~AlignedBuffer() {
+  std::free(data_);
+}
 
 }  // namespace assay

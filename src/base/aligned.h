@@ -39,7 +39,6 @@ class AlignedBuffer {
  private:
   std::byte* data_ = nullptr;
   size_t size_ = 0;
-
 };
 
 }  // namespace assay

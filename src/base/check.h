@@ -12,17 +12,18 @@ namespace assay {
 
 }  // namespace assay
 
-#define CHECK(condition)                                                            \
-  do {                                                                              \
-    if (!(condition)) [[unlikely]]                                                  \
-      ::assay::check_failed(__FILE__, __LINE__, #condition, {});                    \
+#define CHECK(condition)                                         \
+  do {                                                           \
+    if (!(condition)) [[unlikely]]                               \
+      ::assay::check_failed(__FILE__, __LINE__, #condition, {}); \
   } while (false)
 
 // CHECK_OP(a, ==, b) prints both values.
-#define CHECK_OP(a, op, b)                                                                              \
-  do {                                                                                                  \
-    const auto& assay_a = (a);                                                                          \
-    const auto& assay_b = (b);                                                                          \
-    if (!(assay_a op assay_b)) [[unlikely]]                                                             \
-      ::assay::check_failed(__FILE__, __LINE__, #a " " #op " " #b, fmt::format("{} vs {}", assay_a, assay_b)); \
+#define CHECK_OP(a, op, b)                                              \
+  do {                                                                  \
+    const auto& assay_a = (a);                                          \
+    const auto& assay_b = (b);                                          \
+    if (!(assay_a op assay_b)) [[unlikely]]                             \
+      ::assay::check_failed(__FILE__, __LINE__, #a " " #op " " #b,      \
+                            fmt::format("{} vs {}", assay_a, assay_b)); \
   } while (false)

@@ -56,16 +56,17 @@ std::unexpected<Error> fail(ErrorCode code, std::string_view where, fmt::format_
 #define ASSAY_CONCAT(a, b) ASSAY_CONCAT_INNER(a, b)
 
 // RETURN_IF_ERROR(expression of type Result<...>);
-#define RETURN_IF_ERROR(expression)                                              \
-  do {                                                                           \
-    if (auto assay_result = (expression); !assay_result) [[unlikely]]            \
-      return std::unexpected(std::move(assay_result).error());                   \
+#define RETURN_IF_ERROR(expression)                                   \
+  do {                                                                \
+    if (auto assay_result = (expression); !assay_result) [[unlikely]] \
+      return std::unexpected(std::move(assay_result).error());        \
   } while (false)
 
 // ASSIGN_OR_RETURN(auto value, expression of type Result<T>);
 #define ASSIGN_OR_RETURN(target, expression) \
   ASSAY_ASSIGN_OR_RETURN(ASSAY_CONCAT(assay_result_, __LINE__), target, expression)
-#define ASSAY_ASSIGN_OR_RETURN(temporary, target, expression)                             \
-  auto temporary = (expression);                                                          \
-  if (!temporary) [[unlikely]] return std::unexpected(std::move(temporary).error());      \
+#define ASSAY_ASSIGN_OR_RETURN(temporary, target, expression) \
+  auto temporary = (expression);                              \
+  if (!temporary) [[unlikely]]                                \
+    return std::unexpected(std::move(temporary).error());     \
   target = std::move(*temporary)

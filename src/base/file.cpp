@@ -23,14 +23,14 @@ struct Descriptor {
 
 std::unexpected<Error> system_error(const std::filesystem::path& path, std::string_view action) {
   const int code = errno;
-  const ErrorCode kind = code == ENOENT ? ErrorCode::kNotFound
+  const ErrorCode kind = code == ENOENT                     ? ErrorCode::kNotFound
                          : code == ENOSPC || code == EDQUOT ? ErrorCode::kResourceExhausted
                                                             : ErrorCode::kIo;
   return fail(kind, path.string(), "cannot {}: {}", action, std::strerror(code));
 }
 
 Result<uint64_t> regular_size(const std::filesystem::path& path, int fd) {
-  struct stat info {};
+  struct stat info{};
   if (::fstat(fd, &info) != 0) return system_error(path, "stat");
   if (!S_ISREG(info.st_mode)) {
     return fail(ErrorCode::kInvalidArgument, path.string(), "is not a regular file");

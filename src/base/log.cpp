@@ -8,9 +8,8 @@
 namespace assay {
 namespace {
 
-constexpr std::array<spdlog::level::level_enum, 5> kLevels = {spdlog::level::debug, spdlog::level::info,
-                                                              spdlog::level::warn, spdlog::level::err,
-                                                              spdlog::level::off};
+constexpr std::array<spdlog::level::level_enum, 5> kLevels = {
+    spdlog::level::debug, spdlog::level::info, spdlog::level::warn, spdlog::level::err, spdlog::level::off};
 static_assert(kLevels.size() == static_cast<size_t>(LogLevel::kCount));
 
 spdlog::logger& logger() {
@@ -24,7 +23,9 @@ spdlog::logger& logger() {
 
 }  // namespace
 
-void set_log_level(LogLevel level) { logger().set_level(kLevels.at(static_cast<size_t>(level))); }
+void set_log_level(LogLevel level) {
+  logger().set_level(kLevels.at(static_cast<size_t>(level)));
+}
 
 void log_message(LogLevel level, std::string_view text) {
   logger().log(kLevels.at(static_cast<size_t>(level)), "{}", text);

@@ -42,7 +42,9 @@ uint64_t Random::next() {
   return result;
 }
 
-double Random::uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
+double Random::uniform() {
+  return static_cast<double>(next() >> 11) * 0x1.0p-53;
+}
 
 uint64_t Random::below(uint64_t n) {
   CHECK(n > 0);
@@ -57,6 +59,8 @@ double Random::normal() {
   return std::sqrt(-2.0 * std::log(u)) * std::cos(2.0 * std::numbers::pi * uniform());
 }
 
-double Random::exponential(double rate) { return -std::log(1.0 - uniform()) / rate; }
+double Random::exponential(double rate) {
+  return -std::log(1.0 - uniform()) / rate;
+}
 
 }  // namespace assay

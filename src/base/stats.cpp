@@ -15,9 +15,10 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // Student's t, 97.5 % point, by degrees of freedom 1..30 (any statistics table); beyond, Cornish-Fisher.
 double student_t_975(size_t degrees) {
-  constexpr std::array<double, 30> table = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-                                            2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
-                                            2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
+  constexpr std::array<double, 30> table = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306,
+                                            2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
+                                            2.110,  2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064,
+                                            2.060,  2.056, 2.052, 2.048, 2.045, 2.042};
   if (degrees <= table.size()) return table[degrees - 1];
   constexpr double z = 1.959964;
   return z + (z * z * z + z) / (4.0 * static_cast<double>(degrees));
@@ -52,7 +53,9 @@ double quantile(std::span<const double> values, double q) {
   return std::lerp(sorted[below], sorted[below + 1], position - static_cast<double>(below));
 }
 
-double median(std::span<const double> values) { return quantile(values, 0.5); }
+double median(std::span<const double> values) {
+  return quantile(values, 0.5);
+}
 
 Interval mean_interval_95(std::span<const double> values) {
   if (values.size() < 2) return {kNaN, kNaN};

@@ -1,6 +1,6 @@
-// A fork-join pool for loops that take microseconds. parallel_for(n, body) runs body(i) for i in [0, n) on all
-// threads, the caller's included, and returns when every i is done. Indices are handed out one by one, so which
-// thread runs which index is not fixed: bodies must write to places that depend on the index alone.
+// A fork-join pool for loops that take microseconds. parallel_for(n, body) runs body(i) for i in [0, n) on
+// all threads, the caller's included, and returns when every i is done. Indices are handed out one by one, so
+// which thread runs which index is not fixed: bodies must write to places that depend on the index alone.
 //
 // Waiting threads spin briefly, then park; a parked pool costs nothing. Thread safety: one caller at a time
 // (the pool belongs to one engine). Nested calls run serially on the calling thread. Bodies must not throw.
@@ -25,7 +25,9 @@ class ThreadPool {
 
   template <class Body>
   void parallel_for(int64_t n, Body&& body) {
-    run(n, [](void* context, int64_t index) { (*static_cast<std::remove_reference_t<Body>*>(context))(index); },
+    run(
+        n,
+        [](void* context, int64_t index) { (*static_cast<std::remove_reference_t<Body>*>(context))(index); },
         const_cast<void*>(static_cast<const void*>(&body)));
   }
 

@@ -22,7 +22,11 @@ Result<uint64_t> parse_bytes(std::string_view text);
 // "250 ms", "1.5s", "2 min", "30us". A bare number is refused: the unit must be said.
 Result<double> parse_seconds(std::string_view text);
 
-constexpr int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
-constexpr int64_t ceil_div(int64_t value, int64_t divisor) { return (value + divisor - 1) / divisor; }
+constexpr int64_t round_up(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+constexpr int64_t ceil_div(int64_t value, int64_t divisor) {
+  return (value + divisor - 1) / divisor;
+}
 
 }  // namespace assay

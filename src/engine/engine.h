@@ -1,11 +1,11 @@
-// Sequences in, streams of tokens out. One step thread runs: plan (schedule), one ragged batch (model), sample, deliver.
-// Requests are batched continuously; prompts are prefilled in chunks beside running decodes; pages come from a fixed
-// KV budget; prefix pages are shared.
+// Sequences in, streams of tokens out. One step thread runs: plan (schedule), one ragged batch (model),
+// sample, deliver. Requests are batched continuously; prompts are prefilled in chunks beside running decodes;
+// pages come from a fixed KV budget; prefix pages are shared.
 //
-// Thread safety: submit(), cancel(), stats() and drain() may be called from any thread. StreamSink is called from the
-// step thread and must not block; the engine holds it until on_finish.
-// Failure: submit() refuses what can never run (empty prompt, prompt longer than the context, bad parameters) and
-// kUnavailable while draining or kResourceExhausted when the queue is full.
+// Thread safety: submit(), cancel(), stats() and drain() may be called from any thread. StreamSink is called
+// from the step thread and must not block; the engine holds it until on_finish. Failure: submit() refuses
+// what can never run (empty prompt, prompt longer than the context, bad parameters) and kUnavailable while
+// draining or kResourceExhausted when the queue is full.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,12 @@
 namespace assay {
 
 struct EngineConfig {
-  uint64_t kv_budget_bytes = 0;  // 0: enough for max_sequences at the context length, at most half of free memory
-  int page_tokens = 16;          // 16 or 32
-  int max_sequences = 16;        // running together
-  int max_queue = 1024;          // waiting
-  int step_token_budget = 512;   // tokens of one step, prefill chunks included; <= model's max_batch_tokens
+  uint64_t kv_budget_bytes =
+      0;                   // 0: enough for max_sequences at the context length, at most half of free memory
+  int page_tokens = 16;    // 16 or 32
+  int max_sequences = 16;  // running together
+  int max_queue = 1024;    // waiting
+  int step_token_budget = 512;  // tokens of one step, prefill chunks included; <= model's max_batch_tokens
   bool prefix_cache = true;
 };
 
@@ -98,7 +99,8 @@ using RequestId = uint64_t;
 class Engine {
  public:
   static Result<std::unique_ptr<Engine>> create(std::shared_ptr<Model> model,
-                                                std::shared_ptr<const Tokenizer> tokenizer, EngineConfig config = {});
+                                                std::shared_ptr<const Tokenizer> tokenizer,
+                                                EngineConfig config = {});
   virtual ~Engine() = default;  // cancels what runs and joins the step thread
 
   virtual Result<RequestId> submit(GenerationRequest request, std::shared_ptr<StreamSink> sink) = 0;

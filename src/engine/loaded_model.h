@@ -1,0 +1,56 @@
+// From a checkpoint on disk to something that can generate: model, tokenizer and chat template, checked
+// against each other. What run, serve, quality and tune start from. Failure: whatever Checkpoint, Tokenizer,
+// ChatTemplate and Model report, with the path in front; kCorrupt when the vocabulary is larger than the
+// embedding. A broken or missing chat template is not an error here: has_template() says.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "model/model.h"
+#include "tokenizer/chat_template.h"
+#include "tokenizer/tokenizer.h"
+
+namespace assay {
+
+struct ChatMessage {
+  std::string role;
+  std::string content;
+};
+
+class LoadedModel {
+ public:
+  static Result<LoadedModel> load(const std::filesystem::path& path, const Precision& precision,
+                                  std::shared_ptr<Backend> backend, LoadOptions options = {});
+  // The tokenizer and template alone: what a plan or an inspection needs. model() is then null.
+  static Result<LoadedModel> load_tokenizer(const std::filesystem::path& path);
+
+  const std::shared_ptr<Model>& model() const { return model_; }
+  const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }
+  const std::filesystem::path& path() const { return path_; }
+
+  bool has_template() const { return template_ != nullptr; }
+  const std::string& template_error() const { return template_error_; }
+  const std::shared_ptr<const ChatTemplate>& chat_template() const { return template_; }
+
+  // The prompt of a conversation, ready for encode_prompt(). kUnsupported when there is no usable template.
+  Result<std::string> render(const std::vector<ChatMessage>& messages) const;
+  // Rendered text to ids: special tokens recognised, exactly one BOS.
+  std::vector<int32_t> encode_prompt(const std::string& rendered) const;
+
+ private:
+  std::filesystem::path path_;
+  std::shared_ptr<Model> model_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  std::shared_ptr<const ChatTemplate> template_;
+  std::string template_error_;
+};
+
+// The JSON context that chat templates expect, without messages and tools: bos_token, eos_token, date.
+boost::json::object template_context(const Tokenizer& tokenizer);
+
+}  // namespace assay
