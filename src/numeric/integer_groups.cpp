@@ -216,7 +216,12 @@ void dequantise_row(const IntegerGroups& groups, int64_t row, std::span<float> d
     const size_t end = std::min(start + group, dst.size());
     const float scale = groups.scales[i];
     const float minimum = groups.minimums[i];
-    for (size_t col = start; col < end; ++col) dst[col] = scale * static_cast<float>(codes[col]) + minimum;
+    if (groups.zero_point >= 0) {  // exact even where scale * code alone would overflow
+      for (size_t col = start; col < end; ++col)
+        dst[col] = scale * static_cast<float>(codes[col] - groups.zero_point);
+    } else {
+      for (size_t col = start; col < end; ++col) dst[col] = scale * static_cast<float>(codes[col]) + minimum;
+    }
   }
 }
 
