@@ -18,8 +18,11 @@
 namespace assay {
 
 struct EncodeOptions {
-  bool add_bos = true;         // honours the vocabulary's own setting; never a second BOS if the text spells one
-  bool parse_special = false;  // true for rendered chat templates: special tokens in the text become their ids
+  // Also governs EOS. Honours the vocabulary's own settings; never a second BOS or EOS if the text spells
+  // one.
+  bool add_bos = true;
+  bool parse_special =
+      false;  // true for rendered chat templates: special tokens in the text become their ids
 };
 
 class Tokenizer {
@@ -32,7 +35,8 @@ class Tokenizer {
   ~Tokenizer();
 
   std::vector<int32_t> encode(std::string_view text, EncodeOptions options = {}) const;
-  // Bytes of the whole sequence; may hold incomplete UTF-8 at the ends. Special tokens are left out on request.
+  // Bytes of the whole sequence; may hold incomplete UTF-8 at the ends. Special tokens are left out on
+  // request.
   std::string decode(std::span<const int32_t> ids, bool skip_special = true) const;
   // Raw bytes of one token as it appears inside a text (no prefix-space stripping); ids out of range give "".
   std::string_view token_bytes(int32_t id) const;
@@ -44,6 +48,8 @@ class Tokenizer {
   bool is_end_of_generation(int32_t id) const;
   std::optional<int32_t> find(std::string_view token_text) const;  // by the spelling in the vocabulary
   const VocabSpec& spec() const;
+  // SentencePiece puts a space before a text; the first space of a decoded text is that one.
+  bool strips_first_space() const;
 
  private:
   struct State;
@@ -64,8 +70,8 @@ class StreamDecoder {
  private:
   const Tokenizer* tokenizer_;
   bool skip_special_;
-  bool first_ = true;     // SentencePiece strips one leading space of the whole text
-  std::string pending_;   // bytes of an incomplete character
+  bool first_ = true;    // SentencePiece strips one leading space of the whole text
+  std::string pending_;  // bytes of an incomplete character
 };
 
 }  // namespace assay
