@@ -16,8 +16,9 @@ inline constexpr float kBf16Max = 0x1.FEp127F;
 constexpr uint16_t f32_to_bf16_bits(float value) {
   using namespace numeric_internal;
   const auto bits = std::bit_cast<uint32_t>(value);
-  if ((bits & kF32Magnitude) > kF32Infinity) return static_cast<uint16_t>((bits >> 16) | 0x0040);
-  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+  const uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+  const uint32_t nan = (bits >> 16) | 0x0040;
+  return static_cast<uint16_t>((bits & kF32Magnitude) > kF32Infinity ? nan : rounded);
 }
 
 constexpr float bf16_bits_to_f32(uint16_t bits) {

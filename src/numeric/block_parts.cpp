@@ -24,7 +24,7 @@ float f16_at(const std::byte* block, int index) {
 }
 
 // `half` bytes hold 2 * half nibbles: the low ones first, then the high ones.
-void split_nibbles(const std::byte* packed, int half, uint8_t* codes) {
+void split_nibbles(const std::byte* __restrict packed, int half, uint8_t* __restrict codes) {
   for (int i = 0; i < half; ++i) {
     codes[i] = byte_at(packed, i) & 15;
     codes[half + i] = byte_at(packed, i) >> 4;
@@ -98,11 +98,16 @@ void take_mxfp4(const std::byte* block, BlockParts& parts) {
 // ---- blocks of 256
 // ------------------------------------------------------------------------------------------------
 
-// 64 bytes of 2-bit codes: each half of 32 bytes holds four runs of 32 codes, lowest bits first.
-void split_pairs(const std::byte* packed, uint8_t* codes) {
-  for (int run = 0; run < 8; ++run) {
-    const std::byte* source = packed + 32 * (run / 4);
-    for (int i = 0; i < 32; ++i) codes[32 * run + i] = (byte_at(source, i) >> (2 * (run % 4))) & 3;
+// 32 bytes hold 8 / kWidth runs of 32 bit fields, lowest bits first: each field becomes bits kShift and up of
+// a code.
+template <int kWidth, int kShift>
+void add_fields(const std::byte* __restrict packed, uint8_t* __restrict codes) {
+  constexpr int kMask = (1 << kWidth) - 1;
+  for (int run = 0; run < 8 / kWidth; ++run) {
+    for (int i = 0; i < 32; ++i) {
+      const int field = (byte_at(packed, i) >> (kWidth * run)) & kMask;
+      codes[32 * run + i] = static_cast<uint8_t>((kShift == 0 ? 0 : codes[32 * run + i]) | field << kShift);
+    }
   }
 }
 
@@ -113,7 +118,8 @@ void take_q2_k(const std::byte* block, BlockParts& parts) {
     parts.scales[static_cast<size_t>(i)] = scale * static_cast<float>(byte_at(block, i) & 15);
     parts.minimums[static_cast<size_t>(i)] = -(minimum * static_cast<float>(byte_at(block, i) >> 4));
   }
-  split_pairs(block + 16, parts.codes.data());
+  add_fields<2, 0>(block + 16, parts.codes.data());
+  add_fields<2, 0>(block + 48, parts.codes.data() + 128);
 }
 
 void take_q3_k(const std::byte* block, BlockParts& parts) {
@@ -124,12 +130,9 @@ void take_q3_k(const std::byte* block, BlockParts& parts) {
     const int high = (byte_at(packed_scales, 8 + i % 4) >> (2 * (i / 4))) & 3;
     parts.scales[static_cast<size_t>(i)] = scale * static_cast<float>((low | high << 4) - 32);
   }
-  split_pairs(block + 32, parts.codes.data());
-  for (int i = 0; i < 256; ++i) {
-    const int high = (byte_at(block, i % 32) >> (i / 32)) & 1;
-    parts.codes[static_cast<size_t>(i)] =
-        static_cast<uint8_t>(parts.codes[static_cast<size_t>(i)] | high << 2);
-  }
+  add_fields<2, 0>(block + 32, parts.codes.data());
+  add_fields<2, 0>(block + 64, parts.codes.data() + 128);
+  add_fields<1, 2>(block, parts.codes.data());
 }
 
 // The eight 6-bit scales and minimums that Q4_K and Q5_K pack into 12 bytes.
@@ -161,11 +164,7 @@ void take_q4_k(const std::byte* block, BlockParts& parts) {
 void take_q5_k(const std::byte* block, BlockParts& parts) {
   take_scales_and_minimums(block, parts);
   for (int run = 0; run < 4; ++run) split_nibbles(block + 48 + 32 * run, 32, parts.codes.data() + 64 * run);
-  for (int i = 0; i < 256; ++i) {
-    const int high = (byte_at(block, 16 + i % 32) >> (i / 32)) & 1;
-    parts.codes[static_cast<size_t>(i)] =
-        static_cast<uint8_t>(parts.codes[static_cast<size_t>(i)] | high << 4);
-  }
+  add_fields<1, 4>(block + 16, parts.codes.data());
 }
 
 void take_q6_k(const std::byte* block, BlockParts& parts) {
@@ -178,11 +177,7 @@ void take_q6_k(const std::byte* block, BlockParts& parts) {
   for (int half = 0; half < 2; ++half) {
     uint8_t* codes = parts.codes.data() + 128 * half;
     split_nibbles(block + 64 * half, 64, codes);
-    const std::byte* upper = block + 128 + 32 * half;
-    for (int i = 0; i < 128; ++i) {
-      const int high = (byte_at(upper, i % 32) >> (2 * (i / 32))) & 3;
-      codes[i] = static_cast<uint8_t>(codes[i] | high << 4);
-    }
+    add_fields<2, 4>(block + 128 + 32 * half, codes);
   }
 }
 

@@ -17,13 +17,9 @@ constexpr uint16_t f32_to_f16_bits(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   const uint32_t sign = (bits >> 16) & 0x8000;
   const uint32_t magnitude = bits & kF32Magnitude;
-  uint32_t code = 0x7c00;
-  if (magnitude > kF32Infinity) {
-    code = 0x7e00 | ((magnitude >> 13) & 0x3ff);
-  } else if (magnitude < kF32Infinity) {
-    const uint32_t rounded = round_to_grid<10, 15>(magnitude);
-    code = rounded < 0x7c00 ? rounded : 0x7c00;
-  }
+  const uint32_t rounded = round_to_grid<10, 15>(magnitude);
+  uint32_t code = magnitude < kF32Infinity && rounded < 0x7c00 ? rounded : 0x7c00;
+  code = magnitude > kF32Infinity ? 0x7e00 | ((magnitude >> 13) & 0x3ff) : code;
   return static_cast<uint16_t>(sign | code);
 }
 

@@ -27,11 +27,10 @@ constexpr uint8_t f32_to_e4m3_bits(float value, Overflow overflow = Overflow::kS
   const auto bits = std::bit_cast<uint32_t>(value);
   const uint32_t sign = (bits >> 24) & 0x80;
   const uint32_t magnitude = bits & kF32Magnitude;
-  uint32_t code = 0x7f;
-  if (magnitude <= kF32Infinity) {
-    code = magnitude < kF32Infinity ? round_to_grid<3, 7>(magnitude) : 0x7f;
-    if (code > 0x7e) code = overflow == Overflow::kSaturate ? 0x7e : 0x7f;
-  }
+  const uint32_t beyond = overflow == Overflow::kSaturate ? 0x7e : 0x7f;
+  const uint32_t rounded = round_to_grid<3, 7>(magnitude);
+  uint32_t code = magnitude < kF32Infinity && rounded <= 0x7e ? rounded : beyond;
+  code = magnitude > kF32Infinity ? 0x7f : code;
   return static_cast<uint8_t>(sign | code);
 }
 
@@ -40,11 +39,10 @@ constexpr uint8_t f32_to_e5m2_bits(float value, Overflow overflow = Overflow::kS
   const auto bits = std::bit_cast<uint32_t>(value);
   const uint32_t sign = (bits >> 24) & 0x80;
   const uint32_t magnitude = bits & kF32Magnitude;
-  uint32_t code = 0x7e;
-  if (magnitude <= kF32Infinity) {
-    code = magnitude < kF32Infinity ? round_to_grid<2, 15>(magnitude) : 0x7c;
-    if (code > 0x7b) code = overflow == Overflow::kSaturate ? 0x7b : 0x7c;
-  }
+  const uint32_t beyond = overflow == Overflow::kSaturate ? 0x7b : 0x7c;
+  const uint32_t rounded = round_to_grid<2, 15>(magnitude);
+  uint32_t code = magnitude < kF32Infinity && rounded <= 0x7b ? rounded : beyond;
+  code = magnitude > kF32Infinity ? 0x7e : code;
   return static_cast<uint8_t>(sign | code);
 }
 

@@ -11,9 +11,9 @@ namespace assay::numeric_internal {
 inline constexpr uint32_t kF32Infinity = 0x7f800000;
 inline constexpr uint32_t kF32Magnitude = 0x7fffffff;
 
-// `magnitude`: the bits of a finite, non-negative f32. Returns the nearest code of the float with `kMantissa`
-// stored mantissa bits and exponent bias `kBias`, as if its exponent had no upper end: the caller compares
-// the result with the largest finite code of the format.
+// `magnitude`: the bits of a non-negative f32; the result for infinity and NaN is of no use. Returns the
+// nearest code of the float with `kMantissa` stored mantissa bits and exponent bias `kBias`, as if its
+// exponent had no upper end: the caller compares the result with the largest finite code of the format.
 template <int kMantissa, int kBias>
 constexpr uint32_t round_to_grid(uint32_t magnitude) {
   constexpr int kDropped = 23 - kMantissa;
@@ -33,8 +33,9 @@ constexpr uint32_t round_to_grid(uint32_t magnitude) {
 template <int kMantissa, int kBias>
 constexpr float grid_value(uint32_t code) {
   constexpr float kSubnormalStep = std::bit_cast<float>(uint32_t{127 + 1 - kBias - kMantissa} << 23);
-  if (code >> kMantissa == 0) return static_cast<float>(code) * kSubnormalStep;
-  return std::bit_cast<float>((code << (23 - kMantissa)) + (uint32_t{127 - kBias} << 23));
+  const float subnormal = static_cast<float>(static_cast<int32_t>(code)) * kSubnormalStep;
+  const auto normal = std::bit_cast<float>((code << (23 - kMantissa)) + (uint32_t{127 - kBias} << 23));
+  return code >> kMantissa == 0 ? subnormal : normal;
 }
 
 }  // namespace assay::numeric_internal

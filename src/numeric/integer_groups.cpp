@@ -42,14 +42,16 @@ IntegerGroups allocate(Format format, int group, int64_t rows, int64_t cols) {
   return groups;
 }
 
+bool is_fit(float value) {
+  return std::fabs(value) <= kLargest;
+}
+
 // Index of the first value that is NaN, infinite or too large; values.size() when there is none.
 size_t find_unfit(std::span<const float> values) {
-  bool fit = true;
-  for (const float value : values) fit &= std::fabs(value) <= kLargest;
-  if (fit) return values.size();
-  const auto unfit =
-      std::ranges::find_if(values, [](float value) { return !(std::fabs(value) <= kLargest); });
-  return static_cast<size_t>(unfit - values.begin());
+  uint32_t largest = 0;  // as integers, magnitudes have the order of the floats, with infinity and NaN on top
+  for (const float value : values) largest = std::max(largest, std::bit_cast<uint32_t>(value) & 0x7fffffffU);
+  if (largest <= std::bit_cast<uint32_t>(kLargest)) return values.size();
+  return static_cast<size_t>(std::ranges::find_if_not(values, is_fit) - values.begin());
 }
 
 struct Range {
@@ -57,13 +59,21 @@ struct Range {
   float high;
 };
 
+// A float as an integer with the same order, and back: its own inverse. Integer minima and maxima vectorise,
+// those of floats do not, for the sake of NaN and signed zeros.
+int32_t ordered(int32_t bits) {
+  return bits ^ (bits < 0 ? 0x7fffffff : 0);
+}
+
 Range range_of(std::span<const float> values) {
-  Range range{values[0], values[0]};
+  int32_t low = INT32_MAX;
+  int32_t high = INT32_MIN;
   for (const float value : values) {
-    range.low = value < range.low ? value : range.low;
-    range.high = value > range.high ? value : range.high;
+    const int32_t key = ordered(std::bit_cast<int32_t>(value));
+    low = std::min(low, key);
+    high = std::max(high, key);
   }
-  return range;
+  return {std::bit_cast<float>(ordered(low)), std::bit_cast<float>(ordered(high))};
 }
 
 // To the nearest integer, ties to even, for |value| < 2^22: the f32 adder rounds.
@@ -73,7 +83,7 @@ int round_to_int(float value) {
 }
 
 // value ~ scale * (code - zero), |code - zero| <= half.
-float quantise_symmetric(std::span<const float> values, int zero, int half, uint8_t* codes) {
+float quantise_symmetric(std::span<const float> values, int zero, int half, uint8_t* __restrict codes) {
   const Range range = range_of(values);
   const float largest = std::max(-range.low, range.high);
   if (largest == 0) {
@@ -95,7 +105,7 @@ struct Affine {
 };
 
 // value ~ scale * code + minimum, code in [0, levels].
-Affine quantise_asymmetric(std::span<const float> values, int levels, uint8_t* codes) {
+Affine quantise_asymmetric(std::span<const float> values, int levels, uint8_t* __restrict codes) {
   const Range range = range_of(values);
   if (range.low == range.high) {
     std::fill_n(codes, values.size(), uint8_t{0});
