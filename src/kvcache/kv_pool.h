@@ -1,9 +1,9 @@
-// The KV cache's memory: a fixed budget of blocks (pages), each holding `page_tokens` positions of every layer,
-// reference counted so that sequences can share a prefix. Knows block ids and token spans, never requests.
-// The layout inside a block is kernels/kv_view.h.
+// The KV cache's memory: a fixed budget of blocks (pages), each holding `page_tokens` positions of every
+// layer, reference counted so that sequences can share a prefix. Knows block ids and token spans, never
+// requests. The layout inside a block is kernels/kv_view.h.
 //
-// Memory is allocated whole at creation; allocate() never asks the system for more. Thread safety: one thread (the
-// step loop); n_free() may be read from any thread.
+// Memory is allocated whole at creation; allocate() never asks the system for more. Thread safety: one thread
+// (the step loop); n_free() and n_idle() may be read from any thread.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,8 @@ struct KvLayout {
 
 class KvPool {
  public:
-  // kResourceExhausted, with the sum in the message, when the memory cannot be had; kInvalidArgument for zero blocks.
+  // kResourceExhausted, with the sum in the message, when the memory cannot be had; kInvalidArgument for zero
+  // blocks or an empty shape; kUnsupported for a format that pages cannot hold.
   static Result<KvPool> create(const KvLayout& layout, int64_t n_blocks);
 
   KvPool(KvPool&&) noexcept;
@@ -46,6 +47,12 @@ class KvPool {
   void retain(int32_t block);
   void release(int32_t block);  // back to the free list at zero
   int reference_count(int32_t block) const;
+
+  // A kept block is one that a cache holds a reference to; it is idle while nobody else does. Counting them
+  // here makes the question "how many pages could be had back?" free.
+  void set_kept(int32_t block, bool kept);
+  int64_t n_kept() const;
+  int64_t n_idle() const;
 
   // One layer of the sequence whose pages are `blocks`; valid while the span and the pool live.
   KvView view(int layer, std::span<const int32_t> blocks) const;
