@@ -139,8 +139,9 @@ TEST(Choice, is_cheapest_that_holds_up_to_the_tie_margin) {
     for (const Candidate& other : candidates) {
       if (!other.holds) continue;
       EXPECT_GE(other.request_seconds * (1 + kCostTie), best.request_seconds);
-      if (other.request_seconds == best.request_seconds)
+      if (other.request_seconds == best.request_seconds) {
         EXPECT_GE(other.quality->mean_kl, best.quality->mean_kl);
+      }
     }
   }
 }
