@@ -1,0 +1,36 @@
+// Packages, cores, caches and NUMA nodes, as hwloc finds them. Counts cover the CPUs this process may run on.
+// Failure: kUnsupported when hwloc cannot read the machine. Thread safety: pure. Cost: milliseconds.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/error.h"
+
+namespace assay {
+
+struct CacheLevel {
+  int level = 0;            // 1, 2, 3
+  uint64_t size_bytes = 0;  // of one instance; data or unified
+  int line_bytes = 0;       // 0: not told by the system
+  int instances = 0;
+  int threads_sharing = 0;  // hardware threads that share one instance
+};
+
+struct NumaNode {
+  int os_index = 0;
+  uint64_t memory_bytes = 0;  // 0: not told by the system
+  int threads = 0;
+};
+
+struct Topology {
+  int packages = 0;  // 0: the system does not tell
+  int cores = 0;
+  int threads = 0;
+  std::vector<CacheLevel> caches;  // level 1 first; empty when the system does not tell
+  std::vector<NumaNode> numa_nodes;
+};
+
+Result<Topology> read_topology();
+
+}  // namespace assay
