@@ -1,9 +1,9 @@
-// The seam between the model and the machine: the operations of one step. The forward pass is written once against
-// this; CpuBackend runs a KernelTable over a thread pool. A step allocates nothing.
+// The seam between the model and the machine: the operations of one step. The forward pass is written once
+// against this; CpuBackend runs a KernelTable over a thread pool. A step allocates nothing.
 //
-// All buffers are f32, row-major, in memory that the backend can reach; shapes are in each comment. Every output
-// element is accumulated in one order that depends neither on the other rows of the batch nor on the number of threads.
-// Failure: none; shapes are CHECKed. Thread safety: one step at a time.
+// All buffers are f32, row-major, in memory that the backend can reach; shapes are in each comment. Every
+// output element is accumulated in one order that depends neither on the other rows of the batch nor on the
+// number of threads. Failure: none; shapes are CHECKed. Thread safety: one step at a time.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ namespace assay {
 
 struct MatmulTask {
   const PackedMatrix* weights = nullptr;
-  ActivationView input;         // [n_rows, n_inputs]
-  float* output = nullptr;      // [n_rows, n_outputs]
+  ActivationView input;     // [n_rows, n_inputs]
+  float* output = nullptr;  // [n_rows, n_outputs]
   int64_t output_stride = 0;
   bool accumulate = false;      // output += instead of =
   const float* bias = nullptr;  // [n_outputs] or null; added after the product
@@ -39,8 +39,8 @@ struct AttentionShape {
   float soft_cap = 0;  // 0: none
 };
 
-// Queries at positions first_position .. first_position + n_queries - 1 of one sequence; each sees the keys at
-// positions <= its own, which are already stored in `kv`.
+// Queries at positions first_position .. first_position + n_queries - 1 of one sequence; each sees the keys
+// at positions <= its own, which are already stored in `kv`.
 struct AttentionTask {
   const float* queries = nullptr;  // [n_queries, n_heads * head_dim], rows `query_stride` apart
   int64_t query_stride = 0;
@@ -73,7 +73,8 @@ class Backend {
   // y[r] = row tokens[r] of the table. y: [tokens.size(), n_inputs of table].
   virtual void embed(const PackedMatrix& table, std::span<const int32_t> tokens, float* y) = 0;
   // y = x / sqrt(mean(x^2) + eps) * weight, per row. x, y: [n_rows, n_cols]; may be the same buffer.
-  virtual void rms_norm(const float* x, const float* weight, int64_t n_rows, int64_t n_cols, float eps, float* y) = 0;
+  virtual void rms_norm(const float* x, const float* weight, int64_t n_rows, int64_t n_cols, float eps,
+                        float* y) = 0;
   // x converted to `format` (f32, bf16, int8).
   virtual ActivationView prepare(Format format, const float* x, int64_t n_rows, int64_t n_cols,
                                  ActivationBuffer& out) = 0;
@@ -86,14 +87,16 @@ class Backend {
   // cosines, sines: [n_rows, n_pairs].
   virtual void rope(float* x, int64_t n_rows, int64_t row_stride, int n_heads, int head_dim, int n_pairs,
                     const float* cosines, const float* sines, RopeStyle style) = 0;
-  // Encodes keys and values of n_rows consecutive positions into pages. keys, values: [n_rows, n_kv_heads * head_dim],
-  // rows `row_stride` apart.
-  virtual void store_kv(const KvView& kv, const float* keys, const float* values, int64_t row_stride, int n_rows,
-                        int first_position) = 0;
+  // Encodes keys and values of n_rows consecutive positions into pages. keys, values: [n_rows, n_kv_heads *
+  // head_dim], rows `row_stride` apart.
+  virtual void store_kv(const KvView& kv, const float* keys, const float* values, int64_t row_stride,
+                        int n_rows, int first_position) = 0;
   virtual void attention(const AttentionShape& shape, std::span<const AttentionTask> tasks) = 0;
-  // out = gate_function(gate) * up, converted to `format`. gate, up: [n_rows, n_cols], rows `row_stride` apart.
-  virtual ActivationView gate_prepare(Format format, GateFunction function, const float* gate, const float* up,
-                                      int64_t row_stride, int64_t n_rows, int64_t n_cols, ActivationBuffer& out) = 0;
+  // out = gate_function(gate) * up, converted to `format`. gate, up: [n_rows, n_cols], rows `row_stride`
+  // apart.
+  virtual ActivationView gate_prepare(Format format, GateFunction function, const float* gate,
+                                      const float* up, int64_t row_stride, int64_t n_rows, int64_t n_cols,
+                                      ActivationBuffer& out) = 0;
   // x += y. [n]
   virtual void add(float* x, const float* y, int64_t n) = 0;
 };

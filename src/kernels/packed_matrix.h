@@ -1,19 +1,21 @@
-// A weight matrix in the order in which the kernels read it. Packed once at load; prefill (matrix x matrix) and decode
-// (matrix x vector) read the same copy, and every instruction set reads the same order:
+// A weight matrix in the order in which the kernels read it. Packed once at load; prefill (matrix x matrix)
+// and decode (matrix x vector) read the same copy, and every instruction set reads the same order:
 //
 //   outputs in tiles of kTileRows = 16 lanes, inputs padded with zeros to a multiple of kColumnUnit = 32
 //   f32             [tile][k][16]
 //   f16, bf16       [tile][k / 2][16][2]
 //   fp8, int8       [tile][k / 4][16][4]
-//   int4            [tile][k / 8][16][4 bytes]; byte j of a lane holds code k + j (low nibble) and k + 4 + j (high)
-//   scales          f16 or f32 [tile][group][16]
+//   int4            [tile][k / 8][16][4 bytes]; byte j of a lane holds code k + j (low nibble) and k + 4 + j
+//   (high) scales          f16 or f32 [tile][group][16], zero for groups that lie wholly in the padding
 //   minimums        like scales; absent when the matrix has one zero point
 //
-// One tile row of 64 bytes is one 512-bit register, two 256-bit ones, and one row of an AMX B tile. A lane is one
-// output, so every output accumulates over k in one fixed order whatever the batch: batch invariance is by layout.
+// One tile row of 64 bytes is one 512-bit register, two 256-bit ones, and one row of an AMX B tile. A lane is
+// one output, so every output accumulates over k in one fixed order whatever the batch: batch invariance is
+// by layout.
 //
-// Integer weights follow numeric/integer_groups.h: value = scale * code + minimum, codes unsigned; int8 codes are kept
-// unsigned (u8 x s8 dot products). Rows past n_outputs and columns past n_inputs contribute exactly zero.
+// Integer weights follow numeric/integer_groups.h: value = scale * code + minimum, codes unsigned; int8 codes
+// are kept unsigned (u8 x s8 dot products). Rows past n_outputs and columns past n_inputs contribute exactly
+// zero.
 //
 // Ownership: owns its buffers. Thread safety: immutable after packing.
 #pragma once
@@ -44,13 +46,17 @@ struct PackedMatrix {
   AlignedBuffer minimums;
 
   int64_t n_tiles() const { return (n_outputs + kTileRows - 1) / kTileRows; }
-  int64_t groups_per_row() const { return group == 0 ? 0 : (n_inputs + group - 1) / group; }
+  // Groups stored per output, those of padding included.
+  int64_t groups_per_row() const { return group == 0 ? 0 : (padded_inputs + group - 1) / group; }
   int64_t tile_bytes() const { return padded_inputs * kTileRows * bits(format) / 8; }
   uint64_t bytes() const { return codes.size() + scales.size() + minimums.size(); }
 };
 
-// values: f32 [n_outputs, n_inputs]; converted to `format` (a float format), round to nearest even.
-Result<PackedMatrix> pack_floats(std::span<const float> values, int64_t n_outputs, int64_t n_inputs, Format format);
+// values: f32 [n_outputs, n_inputs]; converted to `format` (a float format), round to nearest even, fp8
+// saturating. kInvalidArgument when the size does not match the shape, the format does not fit or a code is
+// out of range; kResourceExhausted when the memory cannot be had.
+Result<PackedMatrix> pack_floats(std::span<const float> values, int64_t n_outputs, int64_t n_inputs,
+                                 Format format);
 Result<PackedMatrix> pack_integers(const IntegerGroups& groups);
 // One output row back to f32, exactly as the f32-activation kernels see it. dst: [n_inputs].
 // Used for embedding look-up from a matrix that is shared with the output projection.

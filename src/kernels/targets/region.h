@@ -1,0 +1,21 @@
+// What every targets/*.cpp includes before its region: all standard and project headers that the bodies use,
+// so that nothing shared between translation units is ever compiled with a target's instructions.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "base/units.h"
+#include "kernels/backend.h"
+#include "kernels/kernel_table.h"
+#include "kernels/packed_matrix.h"
+#include "numeric/bfloat16.h"
+#include "numeric/float16.h"
+#include "numeric/float8.h"
+
+// Vector types must not cross a call.
+#define KERNEL_INLINE inline __attribute__((always_inline))

@@ -1,0 +1,39 @@
+#include "kernels/work_split.h"
+
+#include <algorithm>
+
+#include "base/units.h"
+
+namespace assay {
+namespace {
+
+constexpr int64_t kBlocksPerThread = 4;
+constexpr int64_t kTileUnit = 8;        // a multiple of every table's register block
+constexpr int64_t kRowsPerBlock = 128;  // activations of so many rows stay in the second cache
+
+}  // namespace
+
+MatmulBlock MatmulGrid::block(int64_t index) const {
+  const int64_t tile = index / row_blocks() * tiles_per_block;
+  const int64_t row = index % row_blocks() * rows_per_block;
+  return {.first_row = row,
+          .n_rows = std::min(rows_per_block, n_rows - row),
+          .first_tile = tile,
+          .n_tiles = std::min(tiles_per_block, n_tiles - tile)};
+}
+
+MatmulGrid cut_matmul(const MatmulTask& task, int64_t all_tiles, int n_threads) {
+  MatmulGrid grid;
+  grid.n_rows = task.input.n_rows;
+  grid.n_tiles = task.weights->n_tiles();
+  const int64_t share = ceil_div(all_tiles, n_threads * kBlocksPerThread);
+  grid.tiles_per_block = round_up(std::max<int64_t>(share, 1), kTileUnit);
+  grid.rows_per_block = std::max<int64_t>(grid.n_rows, 1);
+  if (grid.n_rows > kRowsPerBlock) {
+    grid.rows_per_block = kRowsPerBlock;
+    grid.tiles_per_block = std::min(grid.tiles_per_block, 2 * kTileUnit);
+  }
+  return grid;
+}
+
+}  // namespace assay
