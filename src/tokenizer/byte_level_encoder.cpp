@@ -46,11 +46,10 @@ class ByteLevelEncoder : public SegmentEncoder {
     merge_symbols(symbols, [this](const Symbol& left, const Symbol& right) {
       return left.id < 0 || right.id < 0 ? Merge{} : ranks_.find(left.id, right.id);
     });
+    // A byte that has no token is dropped, as HF and llama.cpp do: the unknown token of such files ends a
+    // text.
     for (const Symbol& symbol : symbols) {
-      if (symbol.id >= 0)
-        ids.push_back(symbol.id);
-      else if (vocabulary_.spec().unknown)
-        ids.push_back(*vocabulary_.spec().unknown);
+      if (symbol.id >= 0) ids.push_back(symbol.id);
     }
   }
 

@@ -85,9 +85,12 @@ class DigitGroupStep : public SplitStep {
 }  // namespace
 
 Result<std::unique_ptr<SplitStep>> make_split_step(std::string_view pattern) {
-  // The look-behind keeps a run that does not qualify from being tried again at each of its digits.
+  // The look-behind keeps a run that does not qualify from being tried again at each of its digits. What may
+  // not follow are Oniguruma's word characters, which in Latin-1 include superscripts and fractions.
   if (pattern == kDigitGroups) {
-    ASSIGN_OR_RETURN(Regex runs, Regex::compile(R"((?<!\p{Nd})\p{Nd}++(?![\p{L}\p{M}\p{Nl}\p{Pc}]))"));
+    ASSIGN_OR_RETURN(Regex runs,
+                     Regex::compile(R"((?<!\p{Nd})\p{Nd}++)"
+                                    R"((?![\p{L}\p{M}\p{Nl}\p{Pc}\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE}]))"));
     return std::make_unique<DigitGroupStep>(std::move(runs), true);
   }
   if (pattern == kDigitCuts) {

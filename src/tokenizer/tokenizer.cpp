@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "tokenizer/added_token_matcher.h"
+#include "tokenizer/nfc/nfc.h"
+#include "tokenizer/pre_tokenizer.h"
 #include "tokenizer/segment_encoder.h"
 #include "tokenizer/vocabulary.h"
 
@@ -17,6 +19,16 @@ namespace {
 
 // Encoders count in 32 bits; longer texts are encoded in stretches of this size.
 constexpr size_t kMaxSegmentBytes = size_t{1} << 30;
+
+// Some names mean BPE over raw characters, although their files say byte-level.
+void settle_kind(VocabSpec& spec) {
+  if (spec.kind != VocabKind::kByteLevelBpe || spec.pre_tokenizer.empty()) return;
+  const auto rules = tokenizer_internal::find_pre_tokenizer_rules(spec.pre_tokenizer);
+  if (!rules || !(*rules)->raw_utf8) return;
+  spec.kind = VocabKind::kSentencePieceBpe;
+  spec.add_space_prefix = false;
+  spec.byte_fallback = true;
+}
 
 Result<std::unique_ptr<SegmentEncoder>> make_encoder(const Vocabulary& vocabulary) {
   switch (vocabulary.spec().kind) {
@@ -38,6 +50,14 @@ Result<std::unique_ptr<SegmentEncoder>> make_encoder(const Vocabulary& vocabular
 struct Tokenizer::State {
   explicit State(Vocabulary checked) : vocabulary(std::move(checked)), added(vocabulary.matched_tokens()) {}
 
+  void encode_text(std::string_view text, std::vector<int32_t>& ids) const {
+    std::string normalised;
+    if (vocabulary.spec().normalise_nfc) text = normalised = tokenizer_internal::normalise_nfc(text);
+    for (size_t at = 0; at < text.size(); at += kMaxSegmentBytes) {
+      encoder->encode(text.substr(at, kMaxSegmentBytes), ids);
+    }
+  }
+
   Vocabulary vocabulary;
   AddedTokenMatcher added;
   std::unique_ptr<SegmentEncoder> encoder;  // refers to `vocabulary`
@@ -49,6 +69,7 @@ Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
 
 Result<Tokenizer> Tokenizer::create(VocabSpec spec) {
+  settle_kind(spec);
   ASSIGN_OR_RETURN(Vocabulary vocabulary, Vocabulary::create(std::move(spec)));
   auto state = std::make_unique<State>(std::move(vocabulary));
   ASSIGN_OR_RETURN(state->encoder, make_encoder(state->vocabulary));
@@ -68,9 +89,7 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, EncodeOptions opti
       ids.push_back(piece.id);
       continue;
     }
-    for (size_t at = 0; at < piece.text.size(); at += kMaxSegmentBytes) {
-      state_->encoder->encode(piece.text.substr(at, kMaxSegmentBytes), ids);
-    }
+    state_->encode_text(piece.text, ids);
   }
   if (options.add_bos && vocab.add_eos && (pieces.empty() || pieces.back().id != *vocab.eos)) {
     ids.push_back(*vocab.eos);

@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "tokenizer/byte_alphabet.h"
+#include "tokenizer/sentencepiece_normalizer.h"
 
 namespace assay::tokenizer_internal {
 namespace {
 
 constexpr std::string_view kWhere = "vocabulary";
-constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581 stands for the space in SentencePiece
 
 Result<void> check_id(std::string_view name, int32_t id, size_t count) {
   if (id >= 0 && static_cast<size_t>(id) < count) return {};
@@ -196,8 +196,8 @@ std::string_view Vocabulary::bytes(int32_t id) const {
 
 bool Vocabulary::is_text(int32_t id) const {
   if (!contains(id) || special_[id]) return false;
-  const TokenKind token_kind = kind(id);
-  return token_kind == TokenKind::kNormal || token_kind == TokenKind::kUserDefined;
+  if (const auto byte = parse_byte_token(spec_.tokens[id]); byte && byte_tokens_[*byte] == id) return false;
+  return kind(id) == TokenKind::kNormal || kind(id) == TokenKind::kUserDefined;
 }
 
 std::vector<AddedToken> Vocabulary::matched_tokens() const {
