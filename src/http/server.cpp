@@ -1,0 +1,206 @@
+#include "http/server.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "http/connection.h"
+
+namespace assay {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using http_internal::Connection;
+using http_internal::Runtime;
+using http_internal::Socket;
+
+constexpr int kRefusedAtOnce = 64;  // connections over the limit that still hear why
+
+HttpResponse plain_error(int status, std::string_view message) {
+  return text_response(status, std::string(message) + "\n");
+}
+
+class AsioServer final : public HttpServer {
+ public:
+  explicit AsioServer(ServerConfig config)
+      : runtime_(std::make_shared<Runtime>(std::move(config))),
+        acceptor_(asio::make_strand(runtime_->context)),
+        retry_(acceptor_.get_executor()),
+        work_(asio::make_work_guard(runtime_->context)) {
+    if (!runtime_->config.make_error) runtime_->config.make_error = plain_error;
+    runtime_->on_closed = [this](uint64_t id) { forget(id); };
+  }
+
+  ~AsioServer() override {
+    drain(0);
+    work_.reset();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  Result<void> open(std::vector<Route> routes);
+  uint16_t port() const override { return port_; }
+  std::string address() const override { return address_; }
+  int connections() const override {
+    const std::scoped_lock lock(mutex_);
+    return static_cast<int>(connections_.size());
+  }
+  void stop_accepting() override;
+  bool drain(double timeout_seconds) override;
+
+ private:
+  using Acceptor = asio::basic_socket_acceptor<asio::ip::tcp, http_internal::Executor>;
+
+  void accept();
+  void on_accept(const error_code& error, Socket socket);
+  void forget(uint64_t id);
+  std::vector<std::shared_ptr<Connection>> living() const;
+
+  std::shared_ptr<Runtime> runtime_;
+  Acceptor acceptor_;
+  http_internal::Timer retry_;
+  asio::executor_work_guard<asio::io_context::executor_type> work_;
+  std::vector<std::thread> threads_;
+  uint16_t port_ = 0;
+  std::string address_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<uint64_t, std::weak_ptr<Connection>> connections_;
+  uint64_t next_id_ = 0;
+};
+
+Result<void> AsioServer::open(std::vector<Route> routes) {
+  const ServerConfig& config = runtime_->config;
+  for (Route& route : routes) {
+    RETURN_IF_ERROR(runtime_->router.add(route.method, route.pattern, runtime_->handlers.size()));
+    runtime_->handlers.push_back(std::move(route.handler));
+  }
+  error_code error;
+  const auto host = asio::ip::make_address(config.address, error);
+  if (error) {
+    return fail(ErrorCode::kInvalidArgument, config.address, "expected an IPv4 or IPv6 address to listen on");
+  }
+  const asio::ip::tcp::endpoint endpoint(host, config.port);
+  const std::string where = fmt::format("{}:{}", config.address, config.port);
+  acceptor_.open(endpoint.protocol(), error);
+  if (!error) acceptor_.set_option(asio::socket_base::reuse_address(true), error);
+  if (!error) acceptor_.bind(endpoint, error);
+  if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+  if (error == asio::error::address_in_use) {
+    return fail(ErrorCode::kUnavailable, where,
+                "the port is in use by another program; stop it or choose another");
+  }
+  if (error) return fail(ErrorCode::kIo, where, "cannot listen: {}", error.message());
+  port_ = acceptor_.local_endpoint(error).port();
+  address_ = host.is_v6() ? fmt::format("[{}]:{}", config.address, port_)
+                          : fmt::format("{}:{}", config.address, port_);
+  accept();
+  for (int i = 0; i < std::max(1, config.io_threads); ++i) {
+    threads_.emplace_back([runtime = runtime_] {
+      pthread_setname_np(pthread_self(), "http-io");
+      runtime->context.run();
+    });
+  }
+  return {};
+}
+
+void AsioServer::accept() {
+  acceptor_.async_accept(
+      asio::make_strand(runtime_->context),
+      [this](const error_code& error, Socket socket) { on_accept(error, std::move(socket)); });
+}
+
+void AsioServer::on_accept(const error_code& error, Socket socket) {
+  if (!acceptor_.is_open()) return;
+  if (error) {
+    if (error == asio::error::operation_aborted) return;
+    // Out of file descriptors, or the client was gone already: try again in a moment instead of spinning.
+    retry_.expires_after(std::chrono::milliseconds(50));
+    retry_.async_wait([this](const error_code& cancelled) {
+      if (!cancelled && acceptor_.is_open()) accept();
+    });
+    return;
+  }
+  std::shared_ptr<Connection> connection;
+  int count = 0;
+  {
+    const std::scoped_lock lock(mutex_);
+    const uint64_t id = next_id_++;
+    connection = std::make_shared<Connection>(runtime_, std::move(socket), id);
+    connections_.emplace(id, connection);
+    count = static_cast<int>(connections_.size());
+  }
+  const int limit = runtime_->config.max_connections;
+  if (count <= limit) {
+    connection->start();
+  } else if (count <= limit + kRefusedAtOnce) {
+    connection->refuse(503, fmt::format("too many connections (the limit is {})", limit));
+  } else {
+    connection->cut();
+  }
+  accept();
+}
+
+void AsioServer::forget(uint64_t id) {
+  const std::scoped_lock lock(mutex_);
+  connections_.erase(id);
+  changed_.notify_all();
+}
+
+std::vector<std::shared_ptr<Connection>> AsioServer::living() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<std::shared_ptr<Connection>> found;
+  for (const auto& [id, weak] : connections_) {
+    if (auto connection = weak.lock()) found.push_back(std::move(connection));
+  }
+  return found;
+}
+
+void AsioServer::stop_accepting() {
+  if (threads_.empty()) return;
+  std::mutex mutex;
+  std::condition_variable closed;
+  bool done = false;
+  asio::post(acceptor_.get_executor(), [&] {
+    error_code ignored;
+    retry_.cancel();
+    acceptor_.close(ignored);
+    const std::scoped_lock lock(mutex);
+    done = true;
+    closed.notify_all();
+  });
+  std::unique_lock lock(mutex);
+  closed.wait(lock, [&] { return done; });
+}
+
+bool AsioServer::drain(double timeout_seconds) {
+  if (threads_.empty()) return true;
+  stop_accepting();
+  runtime_->draining.store(true);
+  for (const auto& connection : living()) connection->begin_drain();
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(timeout_seconds);
+  std::unique_lock lock(mutex_);
+  const bool clean = changed_.wait_until(lock, deadline, [&] { return connections_.empty(); });
+  if (clean) return true;
+  lock.unlock();
+  for (const auto& connection : living()) connection->cut();
+  lock.lock();
+  changed_.wait(lock, [&] { return connections_.empty(); });
+  return false;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<HttpServer>> HttpServer::start(ServerConfig config, std::vector<Route> routes) {
+  auto server = std::make_unique<AsioServer>(std::move(config));
+  RETURN_IF_ERROR(server->open(std::move(routes)));
+  return server;
+}
+
+}  // namespace assay
