@@ -24,7 +24,7 @@ class WallClock final : public Clock {
 class VirtualClock final : public Clock {
  public:
   double now_seconds() const override { return now_.load(std::memory_order_acquire); }
-  void advance(double seconds) { now_.store(now_seconds() + seconds, std::memory_order_release); }
+  void advance(double seconds) { now_.fetch_add(seconds, std::memory_order_acq_rel); }
   void set(double seconds) { now_.store(seconds, std::memory_order_release); }
 
  private:

@@ -54,6 +54,13 @@ uint64_t Random::below(uint64_t n) {
   }
 }
 
+int64_t Random::between(int64_t low, int64_t high) {
+  CHECK_OP(low, <=, high);
+  const uint64_t distance = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+  const uint64_t offset = distance == UINT64_MAX ? next() : below(distance + 1);
+  return static_cast<int64_t>(static_cast<uint64_t>(low) + offset);
+}
+
 double Random::normal() {
   const double u = 1.0 - uniform();  // in (0, 1]
   return std::sqrt(-2.0 * std::log(u)) * std::cos(2.0 * std::numbers::pi * uniform());

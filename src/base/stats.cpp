@@ -13,7 +13,8 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// Student's t, 97.5 % point, by degrees of freedom 1..30 (any statistics table); beyond, Cornish-Fisher.
+// Student's t, 97.5 % point, by degrees of freedom 1..30 (any statistics table); beyond, the expansion in 1/n
+// of Abramowitz and Stegun, 26.7.5, to its second term: within 1e-4.
 double student_t_975(size_t degrees) {
   constexpr std::array<double, 30> table = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306,
                                             2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
@@ -21,7 +22,9 @@ double student_t_975(size_t degrees) {
                                             2.060,  2.056, 2.052, 2.048, 2.045, 2.042};
   if (degrees <= table.size()) return table[degrees - 1];
   constexpr double z = 1.959964;
-  return z + (z * z * z + z) / (4.0 * static_cast<double>(degrees));
+  constexpr double z3 = z * z * z;
+  const auto n = static_cast<double>(degrees);
+  return z + (z3 + z) / (4 * n) + (5 * z3 * z * z + 16 * z3 + 3 * z) / (96 * n * n);
 }
 
 }  // namespace
@@ -45,12 +48,15 @@ double standard_deviation(std::span<const double> values) {
 double quantile(std::span<const double> values, double q) {
   if (values.empty()) return kNaN;
   CHECK(q >= 0 && q <= 1);
+  if (std::ranges::any_of(values, [](double value) { return std::isnan(value); })) return kNaN;
   std::vector<double> sorted(values.begin(), values.end());
   std::ranges::sort(sorted);
   const double position = q * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<size_t>(position);
-  if (below + 1 >= sorted.size()) return sorted.back();
-  return std::lerp(sorted[below], sorted[below + 1], position - static_cast<double>(below));
+  const double fraction = position - static_cast<double>(below);
+  // Not between equal or at exact positions: infinities there would turn into NaN.
+  if (fraction == 0 || sorted[below] == sorted[below + 1]) return sorted[below];
+  return std::lerp(sorted[below], sorted[below + 1], fraction);
 }
 
 double median(std::span<const double> values) {

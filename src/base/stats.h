@@ -9,7 +9,8 @@ double mean(std::span<const double> values);
 // Sample standard deviation (n - 1); 0 for fewer than two values.
 double standard_deviation(std::span<const double> values);
 // Quantile q in [0, 1] with linear interpolation between order statistics (Hyndman and Fan, type 7).
-// Copies and sorts: O(n log n).
+// Copies and sorts: O(n log n). NaN among the values gives NaN; infinities are ordinary (a request that never
+// ended).
 double quantile(std::span<const double> values, double q);
 double median(std::span<const double> values);
 

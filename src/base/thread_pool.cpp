@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <chrono>
+#include <system_error>
 
 #include "base/check.h"
 
@@ -50,7 +51,11 @@ int available_cpus() {
 ThreadPool::ThreadPool(int n_threads) {
   if (n_threads <= 0) n_threads = available_cpus();
   workers_.reserve(static_cast<size_t>(n_threads - 1));
-  for (int i = 1; i < n_threads; ++i) workers_.emplace_back([this] { work(); });
+  try {
+    for (int i = 1; i < n_threads; ++i) workers_.emplace_back([this] { work(); });
+  } catch (const std::system_error&) {
+    // The system grants no more threads: the pool works with those it has, and size() says how many.
+  }
 }
 
 ThreadPool::~ThreadPool() {

@@ -9,13 +9,15 @@
 #include <atomic>
 #include <cstdint>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 namespace assay {
 
 class ThreadPool {
  public:
-  // `n_threads` counts the caller; 0 means the number of CPUs this process may run on.
+  // `n_threads` counts the caller; 0 means the number of CPUs this process may run on. Where the system
+  // refuses threads the pool is smaller; size() says how large.
   explicit ThreadPool(int n_threads = 0);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;

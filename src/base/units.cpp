@@ -1,8 +1,8 @@
 #include "base/units.h"
 
 #include <array>
+#include <charconv>
 #include <cmath>
-#include <cstdlib>
 
 namespace assay {
 namespace {
@@ -12,10 +12,11 @@ struct Unit {
   double factor;
 };
 
-constexpr std::array<Unit, 8> kByteUnits = {{{"B", 1},
+constexpr std::array<Unit, 9> kByteUnits = {{{"B", 1},
                                              {"KB", 1e3},
                                              {"MB", 1e6},
                                              {"GB", 1e9},
+                                             {"TB", 1e12},
                                              {"KiB", 1024.0},
                                              {"MiB", 1048576.0},
                                              {"GiB", 1073741824.0},
@@ -27,17 +28,21 @@ struct Quantity {
   std::string_view unit;
 };
 
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
 Result<Quantity> split(std::string_view text) {
-  const std::string copy(text);
-  char* end = nullptr;
-  const double value = std::strtod(copy.c_str(), &end);
-  if (end == copy.c_str() || !std::isfinite(value) || value < 0) {
+  const std::string_view trimmed = trim(text);
+  const char* const last = trimmed.data() + trimmed.size();
+  double value = 0;
+  const auto [end, code] = std::from_chars(trimmed.data(), last, value);  // decimal, whatever the locale
+  if (code != std::errc{} || !std::isfinite(value) || std::signbit(value)) {
     return fail(ErrorCode::kInvalidArgument, text, "expected a non-negative number with a unit");
   }
-  std::string_view unit = text.substr(static_cast<size_t>(end - copy.c_str()));
-  while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
-  while (!unit.empty() && unit.back() == ' ') unit.remove_suffix(1);
-  return Quantity{value, unit};
+  return Quantity{value, trim({end, static_cast<size_t>(last - end)})};
 }
 
 }  // namespace
@@ -47,7 +52,7 @@ std::string format_bytes(uint64_t bytes) {
   if (bytes < kKiB) return fmt::format("{} B", bytes);
   double value = static_cast<double>(bytes);
   size_t unit = 0;
-  while (value >= 1024 && unit + 1 < names.size()) {
+  while (std::round(value) >= 1024 && unit + 1 < names.size()) {
     value /= 1024;
     ++unit;
   }
@@ -57,9 +62,11 @@ std::string format_bytes(uint64_t bytes) {
 std::string format_seconds(double seconds) {
   if (!std::isfinite(seconds)) return "unknown";
   if (seconds < 0) return "-" + format_seconds(-seconds);
-  if (seconds < 1e-3) return fmt::format("{:.3g} us", seconds * 1e6);
-  if (seconds < 1) return fmt::format("{:.3g} ms", seconds * 1e3);
-  if (seconds < 60) return fmt::format("{:.3g} s", seconds);
+  // Three digits; a unit ends where its 999.5 would be printed as 1e+03.
+  if (seconds < 0.9995e-3) return fmt::format("{:.3g} us", seconds * 1e6);
+  if (seconds < 0.9995) return fmt::format("{:.3g} ms", seconds * 1e3);
+  if (seconds < 59.95) return fmt::format("{:.3g} s", seconds);
+  if (seconds >= 1e9) return fmt::format("{:.3g} h", seconds / 3600);
   const auto whole = static_cast<int64_t>(std::llround(seconds));
   if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
   return fmt::format("{} h {} min", whole / 3600, whole / 60 % 60);
@@ -74,8 +81,8 @@ Result<uint64_t> parse_bytes(std::string_view text) {
       return static_cast<uint64_t>(std::llround(bytes));
     }
   }
-  return fail(ErrorCode::kInvalidArgument, text, "unknown unit '{}'; use B, KB, MB, GB, KiB, MiB, GiB or TiB",
-              quantity.unit);
+  return fail(ErrorCode::kInvalidArgument, text,
+              "unknown unit '{}'; use B, KB, MB, GB, TB, KiB, MiB, GiB or TiB", quantity.unit);
 }
 
 Result<double> parse_seconds(std::string_view text) {

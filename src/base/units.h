@@ -17,7 +17,8 @@ inline constexpr uint64_t kGiB = uint64_t{1} << 30;
 std::string format_bytes(uint64_t bytes);
 // 0.0000123 -> "12.3 us", 0.5 -> "500 ms", 75 -> "1 min 15 s".
 std::string format_seconds(double seconds);
-// "512 MiB", "2GiB", "1.5 GB", "4096" (bytes). Negative, unknown units and overflow are errors.
+// "512 MiB", "2GiB", "1.5 GB", "4096" (bytes). Decimal, whatever the locale. Negative, unknown units and
+// overflow are errors.
 Result<uint64_t> parse_bytes(std::string_view text);
 // "250 ms", "1.5s", "2 min", "30us". A bare number is refused: the unit must be said.
 Result<double> parse_seconds(std::string_view text);
