@@ -1,0 +1,147 @@
+#include "base/thread_pool.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <set>
+#include <thread>
+#include <vector>
+
+namespace assay {
+namespace {
+
+// Longer than a waiting thread spins (100 us), so that it has parked.
+void let_workers_park() {
+  std::this_thread::sleep_for(std::chrono::milliseconds(3));
+}
+
+class Pool : public testing::TestWithParam<int> {};
+
+INSTANTIATE_TEST_SUITE_P(Threads, Pool, testing::Values(1, 2, 3, 4), testing::PrintToStringParamName());
+
+TEST_P(Pool, runs_every_index_exactly_once) {
+  ThreadPool pool(GetParam());
+  EXPECT_EQ(pool.size(), GetParam());
+  for (const int64_t n : {0, 1, 2, 3, 7, 64, 10000}) {
+    std::vector<std::atomic<int>> runs(static_cast<size_t>(n));
+    pool.parallel_for(
+        n, [&](int64_t i) { runs[static_cast<size_t>(i)].fetch_add(1, std::memory_order_relaxed); });
+    for (const auto& count : runs) ASSERT_EQ(count.load(), 1);
+  }
+}
+
+TEST_P(Pool, negative_count_runs_nothing) {
+  ThreadPool pool(GetParam());
+  bool ran = false;
+  pool.parallel_for(-5, [&](int64_t) { ran = true; });
+  EXPECT_FALSE(ran);
+}
+
+TEST_P(Pool, results_are_visible_after_the_call) {
+  ThreadPool pool(GetParam());
+  std::vector<int64_t> squares(1000);  // plain memory: the pool's own ordering must publish it
+  for (int64_t round = 0; round < 50; ++round) {
+    pool.parallel_for(1000, [&](int64_t i) { squares[static_cast<size_t>(i)] = i * i + round; });
+    for (int64_t i = 0; i < 1000; ++i) ASSERT_EQ(squares[static_cast<size_t>(i)], i * i + round);
+  }
+}
+
+TEST_P(Pool, nested_calls_run_on_the_calling_thread) {
+  ThreadPool pool(GetParam());
+  std::vector<std::atomic<int>> runs(8 * 16);
+  std::atomic<int> strayed{0};
+  pool.parallel_for(8, [&](int64_t outer) {
+    const auto self = std::this_thread::get_id();
+    pool.parallel_for(16, [&](int64_t inner) {
+      runs[static_cast<size_t>(outer * 16 + inner)].fetch_add(1);
+      if (std::this_thread::get_id() != self) strayed.fetch_add(1);
+    });
+  });
+  for (const auto& count : runs) ASSERT_EQ(count.load(), 1);
+  EXPECT_EQ(strayed.load(), 0);
+}
+
+// Many short jobs back to back: a worker that is late must neither miss a job, nor run an index of the next
+// one with the body of the last.
+TEST_P(Pool, many_generations_lose_nothing) {
+  ThreadPool pool(GetParam());
+  std::vector<int64_t> slots(5);
+  for (int64_t generation = 1; generation <= 20000; ++generation) {
+    const int64_t n = 1 + generation % 5;
+    pool.parallel_for(n, [&slots, generation](int64_t i) { slots[static_cast<size_t>(i)] = generation; });
+    for (int64_t i = 0; i < n; ++i) ASSERT_EQ(slots[static_cast<size_t>(i)], generation);
+  }
+}
+
+TEST_P(Pool, works_again_after_parking) {
+  ThreadPool pool(GetParam());
+  for (int round = 0; round < 10; ++round) {
+    let_workers_park();
+    std::atomic<int64_t> sum{0};
+    pool.parallel_for(100, [&](int64_t i) { sum.fetch_add(i); });
+    ASSERT_EQ(sum.load(), 4950);
+  }
+}
+
+TEST_P(Pool, is_destroyed_unused_parked_or_just_used) {
+  for (int round = 0; round < 100; ++round) {
+    ThreadPool unused(GetParam());
+  }
+  for (int round = 0; round < 5; ++round) {
+    ThreadPool parked(GetParam());
+    let_workers_park();
+  }
+  std::atomic<int> runs{0};
+  for (int round = 0; round < 100; ++round) {
+    ThreadPool used(GetParam());
+    used.parallel_for(4, [&](int64_t) { runs.fetch_add(1); });
+  }
+  EXPECT_EQ(runs.load(), 400);
+}
+
+TEST(ThreadPool, every_thread_takes_part_when_there_is_work_for_all) {
+  ThreadPool pool(3);
+  std::atomic<int> arrived{0};
+  std::atomic<bool> alone{false};
+  // Each index waits for the other two, so three different threads must hold them; the wait is bounded.
+  pool.parallel_for(3, [&](int64_t) {
+    arrived.fetch_add(1);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (arrived.load() < 3) {
+      if (std::chrono::steady_clock::now() > deadline) {
+        alone.store(true);
+        return;
+      }
+      std::this_thread::yield();
+    }
+  });
+  EXPECT_FALSE(alone.load());
+}
+
+TEST(ThreadPool, two_pools_work_side_by_side) {
+  std::atomic<int64_t> total{0};
+  const auto use = [&total] {
+    ThreadPool pool(2);
+    for (int round = 0; round < 500; ++round) pool.parallel_for(10, [&](int64_t i) { total.fetch_add(i); });
+  };
+  std::thread other(use);
+  use();
+  other.join();
+  EXPECT_EQ(total.load(), 2 * 500 * 45);
+}
+
+TEST(ThreadPool, default_size_is_the_cpus_of_this_process) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  ASSERT_EQ(::sched_getaffinity(0, sizeof(set), &set), 0);
+  EXPECT_EQ(available_cpus(), CPU_COUNT(&set));
+  EXPECT_EQ(ThreadPool().size(), available_cpus());
+  EXPECT_EQ(ThreadPool(-3).size(), available_cpus());
+}
+
+}  // namespace
+}  // namespace assay
