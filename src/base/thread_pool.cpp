@@ -75,7 +75,7 @@ void ThreadPool::run(int64_t n, Call call, void* context) {
   context_ = context;
   n_ = n;
   next_.store(0, std::memory_order_relaxed);
-  busy_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
+  entry_.store(kOpen, std::memory_order_release);
   generation_.fetch_add(1);  // sequentially consistent: ordered with the parked_ check below
   if (parked_.load() > 0) generation_.notify_all();
 
@@ -83,11 +83,22 @@ void ThreadPool::run(int64_t n, Call call, void* context) {
   for (int64_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < n;) call(context, i);
   inside_job = false;
 
-  // Every worker must have left the job before its fields may change.
-  while (!spin_until([this] { return busy_.load(std::memory_order_acquire) == 0; })) {
-    const int busy = busy_.load();
-    if (busy != 0) busy_.wait(busy);
+  // Workers that are still inside finish their last index; those that come later find the door closed, so
+  // that a worker the system has not scheduled yet keeps nobody waiting.
+  entry_.fetch_and(~kOpen, std::memory_order_acq_rel);
+  while (!spin_until([this] { return entry_.load(std::memory_order_acquire) == 0; })) {
+    const uint32_t inside = entry_.load(std::memory_order_acquire);
+    if (inside != 0) entry_.wait(inside, std::memory_order_acquire);
   }
+}
+
+bool ThreadPool::enter() {
+  uint32_t entry = entry_.load(std::memory_order_relaxed);
+  while ((entry & kOpen) != 0) {
+    if (entry_.compare_exchange_weak(entry, entry + 1, std::memory_order_acquire, std::memory_order_relaxed))
+      return true;
+  }
+  return false;
 }
 
 void ThreadPool::work() {
@@ -102,8 +113,10 @@ void ThreadPool::work() {
     }
     seen = generation_.load(std::memory_order_acquire);
     if (stop_.load()) return;
+    if (!enter()) continue;
     for (int64_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < n_;) call_(context_, i);
-    if (busy_.fetch_sub(1) == 1) busy_.notify_all();
+    if (entry_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      entry_.notify_all();  // the last one, behind a closed door
   }
 }
 

@@ -36,16 +36,20 @@ class ThreadPool {
  private:
   using Call = void (*)(void* context, int64_t index);
 
+  static constexpr uint32_t kOpen = uint32_t{1} << 31;
+
   void run(int64_t n, Call call, void* context);
+  bool enter();
   void work();
 
   std::vector<std::thread> workers_;
+  // The job. Written only while entry_ is zero: closed, and nobody inside.
   Call call_ = nullptr;
   void* context_ = nullptr;
   int64_t n_ = 0;
   alignas(64) std::atomic<uint32_t> generation_{0};  // bumped once per job; also by the destructor
   alignas(64) std::atomic<int64_t> next_{0};         // next index to hand out
-  alignas(64) std::atomic<int> busy_{0};             // workers that have not finished this job
+  alignas(64) std::atomic<uint32_t> entry_{0};  // kOpen while a job may be joined, plus the workers inside
   alignas(64) std::atomic<int> parked_{0};
   std::atomic<bool> stop_{false};
 };

@@ -65,15 +65,42 @@ TEST_P(Pool, nested_calls_run_on_the_calling_thread) {
   EXPECT_EQ(strayed.load(), 0);
 }
 
-// Many short jobs back to back: a worker that is late must neither miss a job, nor run an index of the next
-// one with the body of the last.
+// A few hundred nanoseconds that the compiler cannot remove.
+void spend_time(uint64_t amount) {
+  std::atomic<uint64_t> sink{0};
+  for (uint64_t i = 0; i < amount; ++i) sink.store(i, std::memory_order_relaxed);
+}
+
+// Many short jobs back to back, some of no length, some long enough for workers to join, each with a body on
+// the caller's stack that dies with it: a worker that is late must neither miss an index, nor run one of the
+// next job with the body of the last.
 TEST_P(Pool, many_generations_lose_nothing) {
   ThreadPool pool(GetParam());
-  std::vector<int64_t> slots(5);
+  std::vector<int64_t> slots(64);
+  std::atomic<int64_t> helped{0};
+  const auto caller = std::this_thread::get_id();
   for (int64_t generation = 1; generation <= 20000; ++generation) {
-    const int64_t n = 1 + generation % 5;
-    pool.parallel_for(n, [&slots, generation](int64_t i) { slots[static_cast<size_t>(i)] = generation; });
+    const int64_t n = 1 + generation % 64;
+    const auto amount = static_cast<uint64_t>(generation % 7) * 16;
+    pool.parallel_for(n, [&slots, &helped, generation, amount, caller](int64_t i) {
+      spend_time(amount);
+      slots[static_cast<size_t>(i)] = generation;
+      if (std::this_thread::get_id() != caller) helped.fetch_add(1, std::memory_order_relaxed);
+    });
     for (int64_t i = 0; i < n; ++i) ASSERT_EQ(slots[static_cast<size_t>(i)], generation);
+  }
+  if (GetParam() == 1) EXPECT_EQ(helped.load(), 0);
+  if (GetParam() > 1 && available_cpus() > 1) EXPECT_GT(helped.load(), 0);
+}
+
+// Far more threads than processors: most workers are late for most jobs.
+TEST(ThreadPool, more_threads_than_processors_lose_nothing) {
+  ThreadPool pool(64);
+  EXPECT_EQ(pool.size(), 64);
+  for (int generation = 0; generation < 300; ++generation) {
+    std::atomic<int64_t> sum{0};
+    pool.parallel_for(1000, [&](int64_t i) { sum.fetch_add(i, std::memory_order_relaxed); });
+    ASSERT_EQ(sum.load(), 499500);
   }
 }
 
