@@ -41,11 +41,6 @@ struct GenerationRequest {
   bool keep_special = false;  // deliver the text of special tokens too
 };
 
-struct TokenLogprob {
-  int32_t token = 0;
-  float logprob = 0;
-};
-
 struct TokenEvent {
   int32_t token = 0;
   std::string text;  // text that became final; may be empty (incomplete UTF-8, possible stop string)

@@ -12,6 +12,11 @@
 
 namespace assay {
 
+struct TokenLogprob {
+  int32_t token = 0;
+  float logprob = 0;  // natural logarithm
+};
+
 struct SamplingParams {
   float temperature = 1.0F;         // [0, 100]
   int top_k = 0;                    // 0: off
