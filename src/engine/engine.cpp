@@ -1,0 +1,201 @@
+// The step thread and what other threads may ask of it.
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "engine/kv_budget.h"
+#include "engine/request_check.h"
+#include "engine/step_loop.h"
+
+namespace assay {
+namespace {
+
+Result<void> check_config(const EngineConfig& config, const Model& model) {
+  if (config.page_tokens != 16 && config.page_tokens != 32)
+    return fail(ErrorCode::kInvalidArgument, "page_tokens", "expected 16 or 32, found {}",
+                config.page_tokens);
+  if (config.max_queue < 1)
+    return fail(ErrorCode::kInvalidArgument, "max_queue", "expected a positive number, found {}",
+                config.max_queue);
+  if (config.step_token_budget > model.max_batch_tokens())
+    return fail(ErrorCode::kInvalidArgument, "step_token_budget",
+                "expected at most the {} tokens that the model was loaded for, found {}",
+                model.max_batch_tokens(), config.step_token_budget);
+  return {};
+}
+
+ScheduleConfig schedule_of(const EngineConfig& config, int64_t n_blocks) {
+  ScheduleConfig schedule;
+  schedule.step_token_budget = config.step_token_budget;
+  schedule.max_running = config.max_sequences;
+  schedule.page_tokens = config.page_tokens;
+  schedule.total_blocks = n_blocks;
+  // One page in a hundred stays free at admission, so that running sequences can grow a while before one is
+  // preempted.
+  schedule.watermark_blocks = n_blocks / 100;
+  return schedule;
+}
+
+class ThreadedEngine final : public Engine {
+ public:
+  ThreadedEngine(std::shared_ptr<Model> model, std::shared_ptr<const Tokenizer> tokenizer, KvPool pool,
+                 ScheduleConfig schedule, const EngineConfig& config)
+      : model_(std::move(model)),
+        tokenizer_(std::move(tokenizer)),
+        limits_{model_->config().n_vocab, model_->max_context()},
+        max_live_(int64_t{config.max_sequences} + config.max_queue),
+        loop_(*model_, *tokenizer_, std::move(pool), schedule, config.prefix_cache, clock_),
+        published_(loop_.stats()),
+        thread_([this] { run(); }) {}
+
+  ~ThreadedEngine() override {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = draining_ = true;
+    }
+    wake_.notify_all();
+    thread_.join();
+  }
+
+  Result<RequestId> submit(GenerationRequest request, std::shared_ptr<StreamSink> sink) override {
+    CHECK(sink != nullptr);
+    ASSIGN_OR_RETURN(const int64_t longest, check_request(request, limits_));
+    const RequestId id = next_id_.fetch_add(1, std::memory_order_relaxed);
+    auto sequence = std::make_unique<Sequence>(id, std::move(request), std::move(sink), *tokenizer_,
+                                               loop_.pool(), longest, clock_.now_seconds());
+    {
+      const std::lock_guard lock(mutex_);
+      if (draining_) return fail(ErrorCode::kUnavailable, "engine", "shutting down, no new requests");
+      if (published_.running + published_.waiting + std::ssize(arrivals_) >= max_live_)
+        return fail(ErrorCode::kResourceExhausted, "engine", "the queue is full: {} requests run or wait",
+                    max_live_);
+      arrivals_.push_back(std::move(sequence));
+    }
+    wake_.notify_all();
+    return id;
+  }
+
+  void cancel(RequestId id) override {
+    {
+      const std::lock_guard lock(mutex_);
+      cancelled_.push_back(id);
+    }
+    wake_.notify_all();
+  }
+
+  void drain(double timeout_seconds) override {
+    std::unique_lock lock(mutex_);
+    draining_ = true;
+    const auto done = [&] { return idle_ && arrivals_.empty(); };
+    const auto limit = std::chrono::duration<double>(std::clamp(timeout_seconds, 0.0, 1e6));
+    if (drained_.wait_for(lock, limit, done)) return;
+    cancel_all_ = true;
+    wake_.notify_all();
+    drained_.wait(lock, done);
+  }
+
+  EngineStats stats() const override {
+    const std::lock_guard lock(mutex_);
+    EngineStats stats = published_;
+    stats.waiting += std::ssize(arrivals_);
+    return stats;
+  }
+
+  const Model& model() const override { return *model_; }
+  const Tokenizer& tokenizer() const override { return *tokenizer_; }
+  int max_context() const override { return static_cast<int>(limits_.max_context); }
+
+ private:
+  void run() {
+    while (take_orders()) {
+      if (!loop_.idle()) loop_.step();
+      publish();
+    }
+    loop_.cancel_all();
+  }
+
+  // Waits until there is something to do; false when the engine is being destroyed.
+  bool take_orders() {
+    std::vector<std::unique_ptr<Sequence>> arrivals;
+    std::vector<RequestId> cancelled;
+    bool cancel_all = false;
+    bool stopping = false;
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [&] {
+        return stopping_ || cancel_all_ || !arrivals_.empty() || !cancelled_.empty() || !loop_.idle();
+      });
+      arrivals.swap(arrivals_);
+      cancelled.swap(cancelled_);
+      cancel_all = std::exchange(cancel_all_, false);
+      stopping = stopping_;
+      idle_ = false;
+      published_.waiting += std::ssize(arrivals);  // until the next publish()
+    }
+    for (auto& sequence : arrivals) loop_.add(std::move(sequence));
+    // Sinks are called without the lock: they may submit or cancel.
+    for (const RequestId id : cancelled) loop_.cancel(id);
+    if (cancel_all) loop_.cancel_all();
+    return !stopping;
+  }
+
+  void publish() {
+    const EngineStats stats = loop_.stats();
+    const std::lock_guard lock(mutex_);
+    published_ = stats;
+    idle_ = loop_.idle();
+    if (idle_) drained_.notify_all();
+  }
+
+  const std::shared_ptr<Model> model_;
+  const std::shared_ptr<const Tokenizer> tokenizer_;
+  const RequestLimits limits_;
+  const int64_t max_live_;  // running and waiting
+  const WallClock clock_;
+  StepLoop loop_;  // the step thread's, except pool(), which never moves
+
+  std::atomic<RequestId> next_id_{1};
+
+  mutable std::mutex mutex_;  // guards everything below
+  std::condition_variable wake_;
+  std::condition_variable drained_;
+  std::vector<std::unique_ptr<Sequence>> arrivals_;
+  std::vector<RequestId> cancelled_;
+  EngineStats published_;
+  bool draining_ = false;
+  bool cancel_all_ = false;
+  bool stopping_ = false;
+  bool idle_ = true;
+
+  std::thread thread_;  // last: starts when everything else is there
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<Model> model,
+                                               std::shared_ptr<const Tokenizer> tokenizer,
+                                               EngineConfig config) {
+  CHECK(model != nullptr && tokenizer != nullptr);
+  RETURN_IF_ERROR(check_config(config, *model));
+  RETURN_IF_ERROR(validate(schedule_of(config, 1)));
+  if (tokenizer->vocab_size() > model->config().n_vocab)
+    return fail(ErrorCode::kCorrupt, "vocabulary", "the tokenizer has {} tokens, the model only {}",
+                tokenizer->vocab_size(), model->config().n_vocab);
+  const KvLayout layout = model->kv_layout(config.page_tokens);
+  ASSIGN_OR_RETURN(const int64_t n_blocks, kv_blocks_for({layout, config.max_sequences, model->max_context(),
+                                                          config.kv_budget_bytes, available_memory_bytes()}));
+  ASSIGN_OR_RETURN(KvPool pool, KvPool::create(layout, n_blocks));
+  return std::make_unique<ThreadedEngine>(std::move(model), std::move(tokenizer), std::move(pool),
+                                          schedule_of(config, n_blocks), config);
+}
+
+}  // namespace assay

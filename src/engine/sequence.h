@@ -1,0 +1,49 @@
+// One request inside the engine: its tokens, its pages, and what must survive preemption (sampler, stream,
+// times). Thread safety: made by the submitting thread, then only the step thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/sampler.h"
+#include "engine/token_stream.h"
+#include "kvcache/page_table.h"
+#include "model/model.h"
+
+namespace assay {
+
+struct Sequence {
+  Sequence(RequestId request_id, GenerationRequest request, std::shared_ptr<StreamSink> sink,
+           const Tokenizer& tokenizer, KvPool& pool, int64_t longest, double now);
+
+  int64_t n_tokens() const { return static_cast<int64_t>(tokens.size()); }
+  int64_t n_generated() const { return n_tokens() - n_prompt; }
+  // Whether the next token's logits follow from what is computed.
+  bool ready() const { return n_computed == n_tokens(); }
+  // The phase of a position: prompt tokens are prefill whenever they are computed (numeric/precision.h).
+  Phase phase_at(int64_t position) const { return position < n_prompt ? Phase::kPrefill : Phase::kDecode; }
+  SequenceSlice slice(int64_t n) const;  // the next n tokens to compute
+  Usage usage() const;
+
+  const RequestId id;  // also the arrival number
+  std::vector<int32_t> tokens;
+  const int64_t n_prompt;
+  const int64_t longest;  // prompt and generated tokens at which it ends
+  const bool ignore_end_of_generation;
+  int64_t n_computed = 0;
+  PageTable pages;
+  Sampler sampler;
+  TokenStream stream;
+
+  bool started = false;  // has run at least once
+  int64_t n_cached_prompt = 0;
+  int64_t n_sampled = 0;  // includes an end-of-generation token, which is not delivered
+  double submit_time = 0;
+  double start_time = 0;
+  double first_token_time = 0;
+  double last_token_time = 0;
+};
+
+}  // namespace assay
