@@ -10,7 +10,7 @@ const KernelTable* kernel_table(Isa isa) {
   switch (isa) {
     case Isa::kPortable:
       return &kernels_portable::table();
-#if defined(ASSAY_X86_TABLES)
+#if defined(__x86_64__)
     case Isa::kAvx2:
       return &kernels_avx2::table();
     case Isa::kAvx512:
