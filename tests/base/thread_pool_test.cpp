@@ -77,22 +77,14 @@ void spend_time(uint64_t amount) {
 TEST_P(Pool, many_generations_lose_nothing) {
   ThreadPool pool(GetParam());
   std::vector<int64_t> slots(64);
-  std::atomic<int64_t> helped{0};
-  const auto caller = std::this_thread::get_id();
   for (int64_t generation = 1; generation <= 20000; ++generation) {
     const int64_t n = 1 + generation % 64;
     const auto amount = static_cast<uint64_t>(generation % 7) * 16;
-    pool.parallel_for(n, [&slots, &helped, generation, amount, caller](int64_t i) {
+    pool.parallel_for(n, [&slots, generation, amount](int64_t i) {
       spend_time(amount);
       slots[static_cast<size_t>(i)] = generation;
-      if (std::this_thread::get_id() != caller) helped.fetch_add(1, std::memory_order_relaxed);
     });
     for (int64_t i = 0; i < n; ++i) ASSERT_EQ(slots[static_cast<size_t>(i)], generation);
-  }
-  if (GetParam() == 1) {
-    EXPECT_EQ(helped.load(), 0);
-  } else if (available_cpus() > 1) {
-    EXPECT_GT(helped.load(), 0);
   }
 }
 
@@ -133,23 +125,25 @@ TEST_P(Pool, is_destroyed_unused_parked_or_just_used) {
   EXPECT_EQ(runs.load(), 400);
 }
 
+// Each index waits for the other two, so three different threads must hold them, whatever the load of the
+// machine. The wait is bounded only so that a broken pool fails instead of hanging. Empty jobs in between
+// make workers come late.
 TEST(ThreadPool, every_thread_takes_part_when_there_is_work_for_all) {
   ThreadPool pool(3);
-  std::atomic<int> arrived{0};
-  std::atomic<bool> alone{false};
-  // Each index waits for the other two, so three different threads must hold them; the wait is bounded.
-  pool.parallel_for(3, [&](int64_t) {
-    arrived.fetch_add(1);
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (arrived.load() < 3) {
-      if (std::chrono::steady_clock::now() > deadline) {
-        alone.store(true);
-        return;
+  for (int generation = 0; generation < 50; ++generation) {
+    std::atomic<int> arrived{0};
+    std::atomic<bool> alone{false};
+    pool.parallel_for(3, [&](int64_t) {
+      arrived.fetch_add(1);
+      const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+      while (arrived.load() < 3 && !alone.load()) {
+        if (std::chrono::steady_clock::now() > deadline) alone.store(true);
+        std::this_thread::yield();
       }
-      std::this_thread::yield();
-    }
-  });
-  EXPECT_FALSE(alone.load());
+    });
+    ASSERT_FALSE(alone.load()) << generation;
+    for (int i = 0; i < generation % 5; ++i) pool.parallel_for(4, [](int64_t) {});
+  }
 }
 
 TEST(ThreadPool, two_pools_work_side_by_side) {
