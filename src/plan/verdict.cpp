@@ -2,8 +2,6 @@
 
 #include <cmath>
 
-#include "base/units.h"
-
 namespace assay {
 namespace {
 
@@ -27,12 +25,6 @@ void judge_speed(const Contract& contract, const SpeedRecord& speed, std::vector
            speed.prefill_tokens_per_second.median, "tokens/s");
   at_least(broken, "throughput.decode", contract.throughput.decode_tokens_per_second,
            speed.decode_tokens_per_second.median, "tokens/s");
-}
-
-std::string with_unit(double value, const std::string& unit) {
-  if (unit == "s") return format_seconds(value);
-  if (unit == "B") return format_bytes(static_cast<uint64_t>(std::max(0.0, value)));
-  return unit.empty() ? fmt::format("{:.4g}", value) : fmt::format("{:.4g} {}", value, unit);
 }
 
 }  // namespace
@@ -78,14 +70,6 @@ void judge(const Contract& contract, Candidate& candidate) {
   }
   const bool measured = candidate.quality && candidate.speed && candidate.memory;
   candidate.holds = measured && candidate.broken.empty();
-}
-
-std::string describe(const BrokenBound& bound) {
-  const bool is_floor = bound.measured < bound.limit;
-  const size_t dot = bound.bound.find('.');
-  std::string name = dot == std::string::npos ? bound.bound : bound.bound.substr(dot + 1);
-  return fmt::format("{} {} {} {}", name, with_unit(bound.measured, bound.unit), is_floor ? "<" : ">",
-                     with_unit(bound.limit, bound.unit));
 }
 
 }  // namespace assay

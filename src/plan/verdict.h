@@ -21,7 +21,4 @@ std::vector<BrokenBound> broken_quality(const QualityBounds& quality, const Qual
 // needs, does not hold.
 void judge(const Contract& contract, Candidate& candidate);
 
-// "mean KL 0.081 nats > 0.05": a broken bound for people.
-std::string describe(const BrokenBound& bound);
-
 }  // namespace assay

@@ -23,10 +23,9 @@ struct MachineRecord {
   std::string kernel;  // uname release
   std::optional<std::string> hypervisor;
   std::optional<double> read_bytes_per_second;  // measured, all threads, from memory
-  std::optional<double> int8_ops_per_second;    // measured peak of the kernel table's inner loop
 };
 BOOST_DESCRIBE_STRUCT(MachineRecord, (),
                       (cpu_model, cpu_vendor, cpu_features, cpus, l2_bytes, l3_bytes, memory_bytes, kernel,
-                       hypervisor, read_bytes_per_second, int8_ops_per_second))
+                       hypervisor, read_bytes_per_second))
 
 }  // namespace assay

@@ -28,6 +28,9 @@ struct BrokenBound {
 };
 BOOST_DESCRIBE_STRUCT(BrokenBound, (), (bound, limit, measured, unit))
 
+// For people: "max_mean_kl 0.081 nats > 0.05 nats".
+std::string describe(const BrokenBound& bound);
+
 // Everything measured about one precision, and the verdict.
 struct Candidate {
   static constexpr const char* kKind = "candidate";
