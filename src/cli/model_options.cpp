@@ -4,11 +4,10 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <map>
 
 #include "cli/known_models.h"
 #include "modelfile/checkpoint.h"
-#include "numeric/integer_groups.h"
+#include "modelfile/weight_kind.h"
 
 namespace assay {
 namespace {
@@ -33,17 +32,6 @@ Format default_activations(const WeightFormat& weights, bool checkpoint_is_integ
   if (weights.as_shipped) return checkpoint_is_integer ? Format::kInt8 : Format::kF32;
   if (is_integer(weights.format)) return Format::kInt8;
   return weights.format == Format::kF32 ? Format::kF32 : Format::kBF16;
-}
-
-// Whether most of the checkpoint's matrix bytes are integer blocks.
-bool holds_integers(const Checkpoint& checkpoint) {
-  uint64_t integer_bytes = 0, all_bytes = 0;
-  for (const Tensor& tensor : checkpoint.tensors()) {
-    if (tensor.shape.size() != 2) continue;
-    all_bytes += tensor.data.size();
-    if (has_integer_form(tensor.type)) integer_bytes += tensor.data.size();
-  }
-  return integer_bytes * 2 > all_bytes;
 }
 
 }  // namespace
@@ -92,7 +80,7 @@ Result<LoadedModel> load_model(const ModelOptions& options, int max_batch_tokens
   bool integers = false;
   {
     ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::open(path));
-    integers = holds_integers(checkpoint);
+    integers = holds_integer_weights(checkpoint);
   }
   ASSIGN_OR_RETURN(const Precision precision, precision_of(options, integers));
   ASSIGN_OR_RETURN(std::shared_ptr<Backend> backend, make_cpu_backend(options.isa, options.threads));
@@ -109,24 +97,6 @@ Result<LoadedModel> load_model(const ModelOptions& options, int max_batch_tokens
   auto loaded = LoadedModel::load(path, precision, std::move(backend), std::move(load));
   if (show) std::fprintf(stderr, "\r\033[K");
   return loaded;
-}
-
-std::string describe_effective_precision(const Model& model) {
-  std::map<std::string, int> counts;
-  for (const EffectiveFormat& format : model.effective_formats()) ++counts[to_string(format.executed)];
-  std::string text = "weights";
-  bool first = true;
-  for (const auto& [executed, count] : counts) {
-    text += fmt::format("{} {} ({})", first ? "" : ",", executed, count);
-    first = false;
-  }
-  const Precision& precision = model.precision();
-  const auto pair = [](Format a, Format b) {
-    return a == b ? std::string(name(a)) : fmt::format("{}/{}", name(a), name(b));
-  };
-  return fmt::format("{}, activations {}, KV {}", text,
-                     pair(precision.prefill_activations, precision.decode_activations),
-                     pair(precision.kv_key, precision.kv_value));
 }
 
 }  // namespace assay

@@ -34,7 +34,4 @@ Result<Precision> precision_of(const ModelOptions& options, bool checkpoint_is_i
 // Resolves the model, makes the backend, loads. Shows a progress line on a terminal when `show_progress`.
 Result<LoadedModel> load_model(const ModelOptions& options, int max_batch_tokens, bool show_progress);
 
-// "weights int4:32 (145), int8:32 (30), activations int8, KV bf16": what really runs.
-std::string describe_effective_precision(const Model& model);
-
 }  // namespace assay

@@ -2,6 +2,7 @@
 
 #include <boost/json/array.hpp>
 #include <boost/json/value.hpp>
+#include <map>
 #include <utility>
 
 #include "modelfile/checkpoint.h"
@@ -71,6 +72,24 @@ Result<std::string> LoadedModel::render(const std::vector<ChatMessage>& messages
 
 std::vector<int32_t> LoadedModel::encode_prompt(const std::string& rendered) const {
   return tokenizer_->encode(rendered, {.add_bos = true, .parse_special = true});
+}
+
+std::string describe_effective_precision(const Model& model) {
+  std::map<std::string, int> counts;
+  for (const EffectiveFormat& format : model.effective_formats()) ++counts[to_string(format.executed)];
+  std::string text = "weights";
+  bool first = true;
+  for (const auto& [executed, count] : counts) {
+    text += fmt::format("{} {} ({})", first ? "" : ",", executed, count);
+    first = false;
+  }
+  const Precision& precision = model.precision();
+  const auto pair = [](Format a, Format b) {
+    return a == b ? std::string(name(a)) : fmt::format("{}/{}", name(a), name(b));
+  };
+  return fmt::format("{}, activations {}, KV {}", text,
+                     pair(precision.prefill_activations, precision.decode_activations),
+                     pair(precision.kv_key, precision.kv_value));
 }
 
 }  // namespace assay

@@ -53,4 +53,7 @@ class LoadedModel {
 // The JSON context that chat templates expect, without messages and tools: bos_token, eos_token, date.
 boost::json::object template_context(const Tokenizer& tokenizer);
 
+// "weights int4:32 (145), int8:32 (30), activations int8, KV bf16": what really runs.
+std::string describe_effective_precision(const Model& model);
+
 }  // namespace assay
