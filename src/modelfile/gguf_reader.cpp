@@ -293,8 +293,8 @@ Result<void> GgufParser::read_alignment() {
     if (key != "general.alignment") continue;
     const auto* alignment = std::get_if<uint64_t>(&value);
     if (alignment == nullptr) return corrupt("general.alignment is not an unsigned integer");
-    if (!std::has_single_bit(*alignment) || *alignment > (uint64_t{1} << 30)) {
-      return corrupt("expected general.alignment to be a power of two up to 2^30, found {}", *alignment);
+    if (!std::has_single_bit(*alignment) || *alignment > kGgufMaximumAlignment) {
+      return corrupt("expected general.alignment to be a power of two up to 2^20, found {}", *alignment);
     }
     contents_.alignment = *alignment;
   }

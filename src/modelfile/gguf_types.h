@@ -12,6 +12,7 @@
 namespace assay {
 
 inline constexpr uint32_t kGgufDefaultAlignment = 32;
+inline constexpr uint64_t kGgufMaximumAlignment = uint64_t{1} << 20;
 inline constexpr uint32_t kGgufMaximumDimensions = 4;
 inline constexpr uint64_t kGgufMaximumTensorName = 64;  // bytes
 inline constexpr uint64_t kGgufMaximumKey = 65535;      // bytes

@@ -101,7 +101,7 @@ Result<void> GgufVocab::read_kind() {
 }
 
 Result<void> GgufVocab::read_tokens() {
-  ASSIGN_OR_RETURN(const std::vector<std::string>* tokens, metadata_.texts(kTokens));
+  ASSIGN_OR_RETURN(const std::vector<std::string>* tokens, required(metadata_.texts(kTokens)));
   if (tokens->empty()) return fail(ErrorCode::kCorrupt, metadata_.where(), "{} is empty", kTokens);
   spec_.tokens = *tokens;
   for (size_t id = 0; id < spec_.tokens.size(); ++id) {
@@ -150,7 +150,7 @@ Result<void> GgufVocab::read_token_kinds() {
 Result<void> GgufVocab::read_merges() {
   constexpr std::string_view kKey = "tokenizer.ggml.merges";
   if (spec_.kind != VocabKind::kByteLevelBpe) return {};  // SentencePiece merges by score
-  ASSIGN_OR_RETURN(const std::vector<std::string>* merges, metadata_.texts(kKey));
+  ASSIGN_OR_RETURN(const std::vector<std::string>* merges, required(metadata_.texts(kKey)));
   spec_.merges = *merges;
   return {};
 }
@@ -204,6 +204,9 @@ Result<void> GgufVocab::read_special_ids() {
   RETURN_IF_ERROR(read("eos", spec_.eos));
   RETURN_IF_ERROR(read("unknown", spec_.unknown));
   RETURN_IF_ERROR(read("padding", spec_.padding));
+  // Without an id there is nothing to add, whatever the flags say.
+  spec_.add_bos = spec_.add_bos && spec_.bos;
+  spec_.add_eos = spec_.add_eos && spec_.eos;
   NamedEnds named;
   RETURN_IF_ERROR(read("eot", named.end_of_turn));
   RETURN_IF_ERROR(read("eom", named.end_of_message));

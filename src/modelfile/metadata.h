@@ -46,6 +46,13 @@ class Metadata {
   std::string where_;
 };
 
+// For values that a well-formed file has: absent is kCorrupt.
+template <class T>
+Result<T> required(Result<T> value) {
+  if (!value && value.error().code == ErrorCode::kNotFound) value.error().code = ErrorCode::kCorrupt;
+  return value;
+}
+
 // The value where present; the fallback only for kNotFound: a value of the wrong type stays an error.
 template <class T>
 Result<std::optional<T>> if_present(Result<T> value) {
