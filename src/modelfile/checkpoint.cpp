@@ -7,6 +7,7 @@
 #include "modelfile/checkpoint_builder.h"
 #include "modelfile/gguf_reader.h"
 #include "modelfile/gguf_vocab.h"
+#include "modelfile/safetensors_checkpoint.h"
 #include "modelfile/show_name.h"
 
 namespace assay {
@@ -26,7 +27,8 @@ int64_t Tensor::n_values() const {
 
 Result<Checkpoint> CheckpointBuilder::build(CheckpointParts parts) {
   auto state = std::make_unique<Checkpoint::State>();
-  ASSIGN_OR_RETURN(state->architecture, parts.metadata.text("general.architecture"));
+  ASSIGN_OR_RETURN(state->architecture,
+                   modelfile_internal::required(parts.metadata.text("general.architecture")));
   for (const MappedFile& file : parts.files) state->file_bytes += file.bytes().size();
   state->by_name.resize(parts.tensors.size());
   std::iota(state->by_name.begin(), state->by_name.end(), size_t{0});
@@ -81,8 +83,16 @@ std::unexpected<Error> not_a_checkpoint(const std::filesystem::path& path, const
 }  // namespace
 
 Result<Checkpoint> Checkpoint::open(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return modelfile_internal::open_folder(path);
   ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
   if (first_bytes(file, 4) == "GGUF") return modelfile_internal::open_gguf(path, std::move(file));
+  const bool index = path.filename().string().ends_with(".safetensors.index.json");
+  // Without the extension: the header length is below 2^32, and '{' follows it.
+  const std::string_view start = first_bytes(file, 9);
+  const bool header = start.size() == 9 && start.substr(4) == std::string_view("\0\0\0\0{", 5);
+  if (index || header || path.extension() == ".safetensors")
+    return modelfile_internal::open_safetensors_file(path);
   return not_a_checkpoint(path, file);
 }
 
