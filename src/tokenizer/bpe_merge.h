@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <queue>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace assay::tokenizer_internal {
@@ -64,11 +65,16 @@ class HeapMerger {
     const auto count = static_cast<uint32_t>(symbols_.size());
     for (uint32_t i = 0; i < count; ++i) links_.push_back({i - 1, i + 1});  // the first has previous kNone
     links_.back().next = kNone;
-    for (uint32_t i = 0; i + 1 < count; ++i) push(i);
+    std::vector<Candidate> first;
+    for (uint32_t i = 0; i + 1 < count; ++i) {
+      const Merge merge = find_(symbols_[i], symbols_[i + 1]);
+      if (merge.rank != Merge::kNever) first.push_back(candidate(merge, i, symbols_[i + 1]));
+    }
+    heap_ = std::priority_queue<Candidate>({}, std::move(first));
     while (!heap_.empty()) {
-      const Candidate candidate = heap_.top();
+      const Candidate best = heap_.top();
       heap_.pop();
-      if (is_current(candidate)) apply(candidate);
+      if (is_current(best)) apply(best);
     }
     compact();
   }
@@ -90,12 +96,16 @@ class HeapMerger {
     }
   };
 
+  Candidate candidate(const Merge& merge, uint32_t left, const Symbol& right) const {
+    return {merge.rank, left, merge.id, symbols_[left].end, right.end};
+  }
+
   void push(uint32_t left) {
     if (left == kNone || links_[left].next == kNone) return;
     const Symbol& right = symbols_[links_[left].next];
     const Merge merge = find_(symbols_[left], right);
     if (merge.rank == Merge::kNever) return;
-    heap_.push({merge.rank, left, merge.id, symbols_[left].end, right.end});
+    heap_.push(candidate(merge, left, right));
   }
 
   bool is_current(const Candidate& candidate) const {

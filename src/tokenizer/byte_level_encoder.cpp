@@ -8,6 +8,7 @@
 #include "tokenizer/merge_ranks.h"
 #include "tokenizer/pre_tokenizer.h"
 #include "tokenizer/segment_encoder.h"
+#include "tokenizer/word_cache.h"
 
 namespace assay::tokenizer_internal {
 namespace {
@@ -29,9 +30,11 @@ class ByteLevelEncoder : public SegmentEncoder {
     std::vector<size_t> ends;
     pre_tokenizer_.split(text, ends);
     std::vector<Symbol> symbols;
+    WordCache cache(ends.size(), ids);
     size_t begin = 0;
     for (const size_t end : ends) {
-      encode_piece(text.substr(begin, end - begin), symbols, ids);
+      const std::string_view piece = text.substr(begin, end - begin);
+      cache.append(piece, [&] { encode_piece(piece, symbols, ids); });
       begin = end;
     }
   }

@@ -1,8 +1,6 @@
 // The rules behind the names of GGUF's tokenizer.ggml.pre. The names are those that llama.cpp's converter
 // writes; the patterns are those of the models' own tokenizer.json, rewritten where PCRE2 would need
 // quadratic time.
-#include <fmt/format.h>
-
 #include <string>
 #include <vector>
 
@@ -108,10 +106,11 @@ Patterns chameleon() {
           R"(\p{N})",          R"([\p{P}!-/:-@\[-`{-~])", kGpt2};
 }
 
-std::string jais2() {
-  std::string pattern = kContraction + "|" + kWord + R"(|\p{N}{1,3}|)" + kSymbols + R"(|\s*[\r\n]+)";
-  for (int length = 512; length >= 4; length /= 2) pattern += fmt::format(R"(|\s{{{}}}(?!\S))", length);
-  return pattern + R"(|\s{1,2}(?!\S)|\s{1})";
+// The original lists \s{512}(?!\S)|\s{256}(?!\S)|... instead of \s+(?!\S): each of these pieces of a long run
+// would look through the rest of the run for a line end first.
+Patterns jais2() {
+  return {kContraction + "|" + kWord + R"(|\p{N}{1,3}|)" + kSymbols + R"(|\s*[\r\n]+|\s+(?!\S)|\s)",
+          std::string(kSpaceHalvings)};
 }
 
 // The repeats are possessive: each space between letters can be read in one way only, so nothing is lost.
@@ -150,7 +149,7 @@ std::vector<PreTokenizerRules> make_rules() {
       {{"bailingmoe", "bailingmoe2", "llada-moe"},
        {R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|)"
         R"(\s*[\r\n]|\s+(?!\S)|\s+)"}},
-      {{"jais-2"}, {jais2()}},
+      {{"jais-2"}, jais2()},
       {{"exaone-moe"}, {exaone_moe()}},
       {{"gpt-4o", "llama4", "kanana2", "talkie", "minimax-m2"},
        {gpt4o_like(kContraction + "?", R"(\p{N}{1,3})")}},

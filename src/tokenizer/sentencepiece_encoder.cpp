@@ -2,6 +2,7 @@
 // pair whose concatenation is a token may merge, the highest score first; with merges (tokenizer.json) as
 // listed.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "tokenizer/segment_encoder.h"
 #include "tokenizer/sentencepiece_normalizer.h"
 #include "tokenizer/utf8.h"
+#include "tokenizer/word_cache.h"
 
 namespace assay::tokenizer_internal {
 namespace {
@@ -21,6 +23,24 @@ uint32_t rank_of_score(float score) {
   const auto bits = std::bit_cast<uint32_t>(score + 0.0f);  // -0 equals 0
   const uint32_t ascending = bits ^ (bits >> 31 != 0 ? 0xFFFFFFFF : 0x80000000);
   return ~ascending;
+}
+
+// Merges never join two words where no token holds the end of one followed by a space mark; cutting there
+// lets a long text fall into short ones. This has, by byte, whether some token holds a mark after it. A lone
+// mark must be a token, lest unknown characters of two words be joined.
+std::array<bool, 256> bytes_before_marks(const Vocabulary& vocabulary) {
+  std::array<bool, 256> joined{};
+  if (!vocabulary.find(kSpaceMark)) joined.fill(true);
+  for (int32_t id = 0; id < vocabulary.size(); ++id) {
+    if (!vocabulary.is_text(id)) continue;
+    std::string_view token = vocabulary.spec().tokens[id];
+    while (token.starts_with(kSpaceMark)) token.remove_prefix(kSpaceMark.size());
+    for (size_t mark = token.find(kSpaceMark); mark != std::string_view::npos;
+         mark = token.find(kSpaceMark, mark + 1)) {
+      joined[static_cast<uint8_t>(token[mark - 1])] = true;
+    }
+  }
+  return joined;
 }
 
 size_t longest_text_token(const Vocabulary& vocabulary) {
@@ -40,20 +60,40 @@ class SentencePieceEncoder : public SegmentEncoder {
         pre_tokenizer_(std::move(pre_tokenizer)),
         ranks_(std::move(ranks)),
         whole_line_ends_(whole_line_ends),
+        joined_(bytes_before_marks(vocabulary)),
         longest_token_(longest_text_token(vocabulary)) {}
 
   void encode(std::string_view text, std::vector<int32_t>& ids) const override {
     const std::string normalized = normalizer_.normalize(text, true);
     std::vector<size_t> ends;
     pre_tokenizer_.split(normalized, ends);
+    const std::vector<size_t> words = cut_words(normalized, ends);
+    WordCache cache(words.size(), ids);
     size_t begin = 0;
-    for (const size_t end : ends) {
-      encode_piece(std::string_view(normalized).substr(begin, end - begin), ids);
+    for (const size_t end : words) {
+      const std::string_view piece = std::string_view(normalized).substr(begin, end - begin);
+      cache.append(piece, [&] { encode_piece(piece, ids); });
       begin = end;
     }
   }
 
  private:
+  // Also cuts before each space mark that follows the end of a word.
+  std::vector<size_t> cut_words(std::string_view text, const std::vector<size_t>& ends) const {
+    std::vector<size_t> finer;
+    size_t after_mark = 0;  // where the last mark ended
+    auto end = ends.begin();
+    for (size_t mark = text.find(kSpaceMark); mark != std::string_view::npos;
+         mark = text.find(kSpaceMark, mark + 1)) {
+      for (; end != ends.end() && *end < mark; ++end) finer.push_back(*end);
+      const bool word_ended = mark != after_mark && !joined_[static_cast<uint8_t>(text[mark - 1])];
+      if (word_ended && (end == ends.end() || *end != mark)) finer.push_back(mark);
+      after_mark = mark + kSpaceMark.size();
+    }
+    finer.insert(finer.end(), end, ends.end());
+    return finer;
+  }
+
   void encode_piece(std::string_view piece, std::vector<int32_t>& ids) const {
     if (whole_line_ends_ && piece.find_first_not_of('\n') == std::string_view::npos) {
       if (const auto id = find_text(piece)) return ids.push_back(*id);
@@ -137,7 +177,8 @@ class SentencePieceEncoder : public SegmentEncoder {
   SentencePieceNormalizer normalizer_;
   PreTokenizer pre_tokenizer_;
   std::optional<MergeRanks> ranks_;
-  bool whole_line_ends_;  // a run of line ends that is a token is that token
+  bool whole_line_ends_;          // a run of line ends that is a token is that token
+  std::array<bool, 256> joined_;  // by the byte before a space mark: merges may reach across
   size_t longest_token_;
 };
 

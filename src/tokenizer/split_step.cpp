@@ -82,6 +82,37 @@ class DigitGroupStep : public SplitStep {
   bool isolate_runs_;
 };
 
+class SpaceHalvingStep : public SplitStep {
+ public:
+  void split(std::string_view text, size_t begin, size_t end, std::vector<size_t>& ends) const override {
+    const std::string_view piece = text.substr(begin, end - begin);
+    Cutter cutter(begin, ends);
+    size_t left = count_spaces(piece);
+    size_t at = 0;
+    for (size_t width = kWidest; width > 0 && left > 0; width /= 2) {
+      for (; left >= width; left -= width) {
+        for (size_t i = 0; i < width; ++i) at += decode_utf8(piece, at).length;
+        cutter.cut(at);
+      }
+    }
+    cutter.cut(piece.size());
+  }
+
+ private:
+  static constexpr size_t kWidest = 512;
+
+  // The number of characters when all of them are white space and none ends a line, else 0.
+  static size_t count_spaces(std::string_view piece) {
+    size_t count = 0;
+    for (size_t at = 0; at < piece.size(); ++count) {
+      const Utf8Char character = decode_utf8(piece, at);
+      if (!is_white_space(character.code) || character.code == '\n' || character.code == '\r') return 0;
+      at += character.length;
+    }
+    return count;
+  }
+};
+
 }  // namespace
 
 Result<std::unique_ptr<SplitStep>> make_split_step(std::string_view pattern) {
@@ -97,6 +128,7 @@ Result<std::unique_ptr<SplitStep>> make_split_step(std::string_view pattern) {
     ASSIGN_OR_RETURN(Regex runs, Regex::compile(R"((?<!\p{Nd})\p{Nd}++)"));
     return std::make_unique<DigitGroupStep>(std::move(runs), false);
   }
+  if (pattern == kSpaceHalvings) return std::make_unique<SpaceHalvingStep>();
   ASSIGN_OR_RETURN(const std::string translated, to_pcre2_dialect(pattern));
   ASSIGN_OR_RETURN(Regex regex, Regex::compile(translated));
   return std::make_unique<PatternStep>(std::move(regex));

@@ -21,12 +21,15 @@ class SplitStep {
   virtual void split(std::string_view text, size_t begin, size_t end, std::vector<size_t>& ends) const = 0;
 };
 
-// Two patterns of real files that a backtracking engine needs quadratic time for; code does the same in
+// Patterns of real files that a backtracking engine needs quadratic time for; code does the same in
 // linear time. Decimal digits in groups of three counted from the right, 1|234|567, unless a word goes on
 // after them:
 inline constexpr std::string_view kDigitGroups = R"(\d{1,3}(?=(?:\d{3})*\b))";
 // Cuts before each group of three, whatever comes after:
 inline constexpr std::string_view kDigitCuts = R"((?=(\d{3})+(?!\d)))";
+// Pieces that are white space without line ends, cut into powers of two from the left, the largest first:
+inline constexpr std::string_view kSpaceHalvings =
+    R"(\s{512}|\s{256}|\s{128}|\s{64}|\s{32}|\s{16}|\s{8}|\s{4}|\s{1,2})";
 
 // `pattern` as in tokenizer.json. Syntax errors are kCorrupt, set operations kUnsupported.
 Result<std::unique_ptr<SplitStep>> make_split_step(std::string_view pattern);

@@ -1,5 +1,5 @@
-// Everything a tokenizer needs, independent of the file it came from. modelfile fills it from GGUF metadata or
-// tokenizer.json; Tokenizer::create() validates it.
+// Everything a tokenizer needs, independent of the file it came from. modelfile fills it from GGUF metadata
+// or tokenizer.json; Tokenizer::create() validates it.
 #pragma once
 
 #include <cstdint>
@@ -16,22 +16,24 @@ enum class TokenKind : uint8_t { kNormal, kUnknown, kControl, kUserDefined, kUnu
 struct AddedToken {
   int32_t id = 0;
   std::string text;
-  bool special = false;      // skipped when decoding for people; recognised only when the caller allows it
-  bool strip_left = false;   // swallows white space on that side of a match
+  bool special = false;     // skipped when decoding for people; recognised only when the caller allows it
+  bool strip_left = false;  // swallows white space on that side of a match
   bool strip_right = false;
 };
 
 struct VocabSpec {
   VocabKind kind = VocabKind::kByteLevelBpe;
-  std::vector<std::string> tokens;     // by id, spelled as in the file (byte-level alphabet, U+2581 for space, ...)
-  std::vector<float> scores;           // SentencePiece only; [tokens]
-  std::vector<TokenKind> kinds;        // [tokens]; empty means all normal
-  std::vector<std::string> merges;     // "left right", best first; byte-level BPE and BPE of tokenizer.json
-  std::vector<AddedToken> added;       // matched before anything else, longest first
+  std::vector<std::string>
+      tokens;                    // by id, spelled as in the file (byte-level alphabet, U+2581 for space, ...)
+  std::vector<float> scores;     // SentencePiece only; [tokens]
+  std::vector<TokenKind> kinds;  // [tokens]; empty means all normal
+  std::vector<std::string> merges;  // "left right", best first; byte-level BPE and BPE of tokenizer.json
+  std::vector<AddedToken> added;    // matched before anything else, longest first
 
-  std::string pre_tokenizer;               // GGUF's tokenizer.ggml.pre ("smollm", "llama-bpe", ...), or empty
-  std::vector<std::string> split_patterns;  // explicit patterns (tokenizer.json); used when pre_tokenizer is empty
-  bool isolate_digits = false;             // tokenizer.json: Digits(individual_digits = true) before the patterns
+  std::string pre_tokenizer;  // GGUF's tokenizer.ggml.pre ("smollm", "llama-bpe", ...), or empty
+  std::vector<std::string>
+      split_patterns;           // explicit patterns (tokenizer.json); used when pre_tokenizer is empty
+  bool isolate_digits = false;  // tokenizer.json: Digits(individual_digits = true) before the patterns
 
   bool add_bos = false;
   bool add_eos = false;

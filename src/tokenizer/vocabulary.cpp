@@ -167,16 +167,19 @@ void Vocabulary::expand_bytes() {
   offsets_.reserve(spec_.tokens.size() + 1);
   for (int32_t id = 0; id < size(); ++id) {
     offsets_.push_back(blob_.size());
-    blob_ += added[id].empty() ? bytes_of(id) : std::string(added[id]);
+    // SentencePiece vocabularies spell spaces alike in added tokens, which Gemma has for runs of them.
+    const bool literal = !added[id].empty() && (special_[id] || spec_.kind == VocabKind::kByteLevelBpe);
+    blob_ += literal ? std::string(added[id]) : bytes_of(id);
   }
   offsets_.push_back(blob_.size());
 }
 
 std::string Vocabulary::bytes_of(int32_t id) const {
   const std::string& spelling = spec_.tokens[id];
-  const TokenKind token_kind = kind(id);
-  if (token_kind == TokenKind::kControl || token_kind == TokenKind::kUserDefined) return spelling;
-  if (spec_.kind == VocabKind::kByteLevelBpe) return unspell_bytes(spelling).value_or(spelling);
+  if (special_[id]) return spelling;
+  if (spec_.kind == VocabKind::kByteLevelBpe) {
+    return kind(id) == TokenKind::kUserDefined ? spelling : unspell_bytes(spelling).value_or(spelling);
+  }
   if (const auto byte = parse_byte_token(spelling); byte && byte_tokens_[*byte] == id) {
     return std::string(1, static_cast<char>(*byte));
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "tokenizer/nfc/tables.h"
@@ -95,38 +96,65 @@ void append_composed(const std::vector<Letter>& letters, std::string& out) {
   for (const Letter& letter : done) append_utf8(letter.code, out);
 }
 
-bool can_change(std::string_view text) {
-  for (size_t at = 0; at < text.size();) {
-    const Utf8Char character = decode_utf8(text, at);
-    if (character.status == Utf8Status::kValid && character.code >= kFirstAffected) return true;
-    at += character.length;
-  }
-  return false;
+// Characters that are their own composed form and never join the one before; a mark may still join them.
+bool is_plain_starter(char32_t code) {
+  return code < kFirstAffected || (code >= 0x3400 && code <= 0x9FFF);  // ideographs
 }
+
+// Collects stretches that may change and copies the rest.
+class Normaliser {
+ public:
+  explicit Normaliser(std::string_view text) : text_(text) {}
+
+  std::string run() {
+    for (size_t at = 0; at < text_.size();) {
+      const Utf8Char character = decode_utf8(text_, at);
+      if (character.status != Utf8Status::kValid) {
+        flush(at + character.length);  // separates, and is copied
+      } else if (is_plain_starter(character.code)) {
+        flush(at);
+      } else {
+        changing_ = true;
+      }
+      at += character.length;
+    }
+    flush(text_.size());
+    return std::move(out_);
+  }
+
+ private:
+  // Ends the stretch at `end`.
+  void flush(size_t end) {
+    const std::string_view stretch = text_.substr(begin_, end - begin_);
+    begin_ = end;
+    if (!changing_) {
+      out_ += stretch;
+      return;
+    }
+    changing_ = false;
+    letters_.clear();
+    size_t at = 0;
+    for (Utf8Char character; at < stretch.size(); at += character.length) {
+      character = decode_utf8(stretch, at);
+      if (character.status != Utf8Status::kValid) break;  // only at the end
+      append_decomposed(character.code, letters_);
+    }
+    sort_marks(letters_);
+    append_composed(letters_, out_);
+    out_ += stretch.substr(at);
+  }
+
+  std::string_view text_;
+  std::string out_;
+  size_t begin_ = 0;       // of the stretch
+  bool changing_ = false;  // it holds a character other than a plain starter
+  std::vector<Letter> letters_;
+};
 
 }  // namespace
 
 std::string normalise_nfc(std::string_view text) {
-  if (!can_change(text)) return std::string(text);
-  std::string out;
-  std::vector<Letter> letters;
-  const auto flush = [&] {
-    sort_marks(letters);
-    append_composed(letters, out);
-    letters.clear();
-  };
-  for (size_t at = 0; at < text.size();) {
-    const Utf8Char character = decode_utf8(text, at);
-    if (character.status == Utf8Status::kValid) {
-      append_decomposed(character.code, letters);
-    } else {
-      flush();
-      out += text.substr(at, character.length);
-    }
-    at += character.length;
-  }
-  flush();
-  return out;
+  return Normaliser(text).run();
 }
 
 }  // namespace assay::tokenizer_internal
