@@ -6,13 +6,20 @@
 #pragma once
 
 #include <boost/json/object.hpp>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/error.h"
 
 namespace assay {
+
+// What strftime_now() in a template takes for the present.
+struct TemplateClock {
+  std::optional<int64_t> now;  // seconds since 1970; the system's clock when absent
+};
 
 class ChatTemplate {
  public:
@@ -25,7 +32,7 @@ class ChatTemplate {
 
   // `context` holds messages, tools, add_generation_prompt, bos_token, eos_token, ... as JSON.
   // raise_exception() in the template is kInvalidArgument with its text.
-  Result<std::string> render(const boost::json::object& context) const;
+  Result<std::string> render(const boost::json::object& context, const TemplateClock& clock = {}) const;
 
  private:
   struct State;
