@@ -45,6 +45,7 @@ class ActivationBuffer {
   };
   Mutable shape_as(Format format, int64_t n_rows, int64_t n_cols);
   ActivationView view() const { return view_; }
+  uint64_t bytes() const { return values_.size() + scales_.size() + sums_.size(); }
 
  private:
   AlignedBuffer values_, scales_, sums_;

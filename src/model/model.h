@@ -1,12 +1,12 @@
 // A model at one precision, ready to run ragged batches over paged KV.
 //
-// Guarantee (batch invariance): the hidden state and logits of a token depend only on its sequence's tokens, their
-// phases and the kernel table; not on the other sequences of the batch, how the prompt was cut into pieces, whether
-// prefix pages were reused, or the number of threads. Bit for bit.
+// Guarantee (batch invariance): the hidden state and logits of a token depend only on its sequence's tokens,
+// their phases and the kernel table; not on the other sequences of the batch, how the prompt was cut into
+// pieces, whether prefix pages were reused, or the number of threads. Bit for bit.
 //
 // Ownership: copies what it needs out of the checkpoint, which may be closed after load().
-// Thread safety: one forward() at a time. Memory: weights and workspace are allocated by load(); steps allocate
-// nothing.
+// Thread safety: one forward() at a time. Memory: weights and workspace are allocated by load(); steps
+// allocate nothing.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,8 @@ struct SequenceSlice {
   int32_t first_position = 0;
   // Pages covering positions [0, first_position + tokens.size()).
   std::span<const int32_t> blocks;
-  // Leading tokens that belong to the prompt: they run at the prefill activation format, the rest at decode's.
+  // Leading tokens that belong to the prompt: they run at the prefill activation format, the rest at
+  // decode's.
   int32_t n_prompt = 0;
 };
 
@@ -54,8 +55,8 @@ using LayerObserver = std::function<void(int layer, std::span<const float> hidde
 
 class Model {
  public:
-  // kCorrupt: missing tensors, wrong shapes, NaN or infinite weights (named); kUnsupported: architecture, block type,
-  // or a precision without kernels; kResourceExhausted: does not fit, with the sum.
+  // kCorrupt: missing tensors, wrong shapes, NaN or infinite weights (named); kUnsupported: architecture,
+  // block type, or a precision without kernels; kResourceExhausted: does not fit, with the sum.
   static Result<std::unique_ptr<Model>> load(const Checkpoint& checkpoint, const Precision& precision,
                                              std::shared_ptr<Backend> backend, LoadOptions options = {});
   virtual ~Model() = default;
@@ -73,9 +74,10 @@ class Model {
   // Runs every slice, stores K and V in the pool, writes the final hidden states (after the last norm).
   // hidden: [total tokens, n_embedding], in slice order. Token ids must be below n_vocab (CHECKed).
   virtual void forward(std::span<const SequenceSlice> batch, KvPool& pool, std::span<float> hidden) = 0;
-  // Logits of chosen hidden rows. hidden: [n_rows, n_embedding] -> logits: [n_rows, n_vocab]. The phase picks the
-  // activation format: that of the token whose row it is. n_rows <= max_batch_tokens().
-  virtual void project(std::span<const float> hidden, int64_t n_rows, Phase phase, std::span<float> logits) = 0;
+  // Logits of chosen hidden rows. hidden: [n_rows, n_embedding] -> logits: [n_rows, n_vocab]. The phase picks
+  // the activation format: that of the token whose row it is. n_rows <= max_batch_tokens().
+  virtual void project(std::span<const float> hidden, int64_t n_rows, Phase phase,
+                       std::span<float> logits) = 0;
 
   virtual void set_observer(LayerObserver observer) = 0;
 };

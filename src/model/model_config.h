@@ -1,5 +1,6 @@
 // The hyperparameters of a decoder-only transformer, read from a checkpoint's metadata.
-// Failure: kUnsupported names an architecture or feature that is not executed; kCorrupt a value that cannot be right.
+// Failure: kUnsupported names an architecture or feature that is not executed; kCorrupt a value that cannot
+// be right.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ namespace assay {
 enum class RopeScaling { kNone, kLinear, kDynamic, kYarn, kLlama3, kFactors, kCount };
 
 struct ModelConfig {
-  std::string architecture;  // "llama"
+  std::string architecture;  // "llama" (Llama 2 and 3, Mistral, SmolLM2, TinyStories) or "qwen2"
   std::string name;          // general.name, or the file's stem
   int n_layers = 0;
   int n_embedding = 0;
@@ -35,9 +36,11 @@ struct ModelConfig {
   RopeScaling rope_scaling = RopeScaling::kNone;
   double rope_factor = 1;
   int rope_original_context = 0;
-  double rope_low_frequency_factor = 1, rope_high_frequency_factor = 4;       // llama3
-  double yarn_beta_fast = 32, yarn_beta_slow = 1, yarn_attention_factor = 1;  // yarn
-  std::vector<float> rope_factors;  // per pair, from a rope_freqs tensor or longrope
+  double rope_low_frequency_factor = 1, rope_high_frequency_factor = 4;  // llama3
+  double yarn_beta_fast = 32, yarn_beta_slow = 1;
+  double yarn_attention_factor =
+      1;  // multiplies cosines and sines; 0.1 ln(factor) + 1 unless the file says otherwise
+  std::vector<float> rope_factors;  // per pair, each frequency is divided by its own: the rope_freqs tensor
 
   static Result<ModelConfig> read(const Checkpoint& checkpoint);
 };
