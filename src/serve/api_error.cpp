@@ -1,0 +1,97 @@
+#include "serve/api_error.h"
+
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/json/value.hpp>
+
+namespace assay {
+namespace {
+
+namespace json = boost::json;
+
+json::value text_or_null(std::string_view text) {
+  return text.empty() ? json::value(nullptr) : json::value(json::string(text));
+}
+
+std::string_view http_code(int status) {
+  switch (status) {
+    case 404:
+      return "unknown_url";
+    case 405:
+      return "method_not_allowed";
+    case 408:
+      return "request_timeout";
+    case 413:
+      return "request_too_large";
+    case 417:
+      return "unsupported_expectation";
+    case 431:
+      return "headers_too_large";
+    case 501:
+      return "unsupported_transfer_encoding";
+    case 503:
+      return "too_many_connections";
+    default:
+      return status >= 500 ? "internal_error" : "bad_request";
+  }
+}
+
+}  // namespace
+
+std::string to_json(const ApiError& error) {
+  return json::serialize(json::object{{"error", json::object{{"message", error.message},
+                                                             {"type", error.type},
+                                                             {"param", text_or_null(error.param)},
+                                                             {"code", text_or_null(error.code)}}}});
+}
+
+HttpResponse json_response(int status, std::string body) {
+  return text_response(status, std::move(body), "application/json");
+}
+
+HttpResponse to_response(const ApiError& error) {
+  HttpResponse response = json_response(error.status, to_json(error));
+  if (error.retry_after_seconds) {
+    response.headers.add("Retry-After", std::to_string(*error.retry_after_seconds));
+  }
+  return response;
+}
+
+ApiError http_failure(int status, std::string_view message) {
+  ApiError error{.status = status, .message = std::string(message), .code = std::string(http_code(status))};
+  if (status >= 500) error.type = "server_error";
+  if (status == 503) error.retry_after_seconds = 1;
+  return error;
+}
+
+ApiError engine_failure(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kUnsupported:
+    case ErrorCode::kNotFound:
+    case ErrorCode::kCorrupt:
+      return {.status = 400, .message = error.message(), .code = "invalid_value"};
+    case ErrorCode::kResourceExhausted:
+      return {.status = 429,
+              .message = "the server has as many requests as it can queue; try again later (" +
+                         error.message() + ")",
+              .type = "rate_limit_error",
+              .code = "queue_full",
+              .retry_after_seconds = 1};
+    case ErrorCode::kUnavailable:
+    case ErrorCode::kCancelled:
+      return {.status = 503,
+              .message = "the server is shutting down",
+              .type = "server_error",
+              .code = "shutting_down",
+              .retry_after_seconds = 5};
+    case ErrorCode::kIo:
+    case ErrorCode::kNetwork:
+    case ErrorCode::kInternal:
+    case ErrorCode::kCount:
+      break;
+  }
+  return {.status = 500, .message = error.message(), .type = "server_error", .code = "internal_error"};
+}
+
+}  // namespace assay

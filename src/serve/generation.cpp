@@ -1,0 +1,210 @@
+#include "serve/generation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "http/sse.h"
+#include "serve/api_error.h"
+
+namespace assay {
+
+// Hands the engine's events of one sequence to its generation.
+class Generation::Sink final : public StreamSink {
+ public:
+  Sink(std::shared_ptr<Generation> generation, size_t index)
+      : generation_(std::move(generation)), index_(index) {}
+  void on_token(const TokenEvent& event) override { generation_->on_token(index_, event); }
+  void on_finish(const Completion& completion) override { generation_->on_finish(index_, completion); }
+
+ private:
+  std::shared_ptr<Generation> generation_;
+  size_t index_;
+};
+
+void Generation::start(Engine& engine, ServeMetrics& metrics, GenerationSpec spec,
+                       std::shared_ptr<Responder> responder) {
+  std::make_shared<Generation>(engine, metrics, std::move(spec), std::move(responder))->run();
+}
+
+Generation::Generation(Engine& engine, ServeMetrics& metrics, GenerationSpec spec,
+                       std::shared_ptr<Responder> responder)
+    : engine_(engine),
+      metrics_(metrics),
+      spec_(std::move(spec)),
+      responder_(std::move(responder)),
+      choices_(spec_.prompts.size() * static_cast<size_t>(spec_.options.n)),
+      unfinished_(choices_.size()) {}
+
+void Generation::run() {
+  // No lock is held while calling the engine: its step thread may be inside on_token() at the same time.
+  std::vector<RequestId> ids;
+  std::optional<Error> error;
+  for (size_t i = 0; i < choices_.size() && !error; ++i) {
+    const auto n = static_cast<size_t>(spec_.options.n);
+    GenerationRequest request;
+    request.prompt = spec_.prompts[i / n];
+    request.sampling = sampling_of_choice(spec_.options.sampling, static_cast<int>(i % n));
+    request.max_tokens = static_cast<int>(spec_.options.max_tokens);
+    request.stop = spec_.options.stop;
+    const auto id = engine_.submit(std::move(request), std::make_shared<Sink>(shared_from_this(), i));
+    if (id) {
+      ids.push_back(*id);
+    } else {
+      error = id.error();
+    }
+  }
+  {
+    const std::scoped_lock lock(mutex_);
+    for (size_t i = 0; i < ids.size(); ++i) choices_[i].id = ids[i];
+    refused_ = error.has_value();
+    accepted_ = !refused_;
+    if (accepted_ && spec_.options.stream) {
+      responder_->start_stream(200, {{"Content-Type", "text/event-stream; charset=utf-8"},
+                                     {"Cache-Control", "no-cache"},
+                                     {"X-Accel-Buffering", "no"}});
+      if (!early_.empty()) responder_->send(std::exchange(early_, {}));
+    }
+    if (accepted_ && unfinished_ == 0) spec_.options.stream ? end_stream() : respond_whole();
+  }
+  if (error) {
+    for (const RequestId id : ids) engine_.cancel(id);
+    responder_->respond(to_response(engine_failure(*error)));
+    return;
+  }
+  responder_->on_disconnect([self = shared_from_this()] { self->cancel_all(); });
+}
+
+void Generation::cancel_all() {
+  if (cancelled_.exchange(true)) return;
+  std::vector<RequestId> ids;
+  {
+    const std::scoped_lock lock(mutex_);
+    for (const Choice& choice : choices_) {
+      if (!choice.finished) ids.push_back(choice.id);
+    }
+  }
+  for (const RequestId id : ids) engine_.cancel(id);
+}
+
+void Generation::on_token(size_t index, const TokenEvent& event) {
+  const double now = clock_.seconds();
+  const std::scoped_lock lock(mutex_);
+  if (refused_) return;
+  Choice& choice = choices_[index];
+  if (choice.tokens++ == 0) {
+    metrics_.observe_first_token(now);
+  } else {
+    metrics_.observe_token_gap(now - choice.last_token_at);
+  }
+  choice.last_token_at = now;
+  if (wants_logprobs()) {
+    TokenLogprobs named = name_logprobs(event, engine_.tokenizer());
+    if (choice.held.empty()) choice.held_offset = choice.characters;
+    choice.characters += count_characters(named.chosen.bytes);
+    (spec_.options.stream ? choice.held : choice.logprobs).push_back(std::move(named));
+  }
+  if (!spec_.options.stream) {
+    choice.text += event.text;
+  } else if (!event.text.empty() || wants_logprobs()) {
+    stream_piece(index, event.text, {});
+  }
+}
+
+void Generation::on_finish(size_t index, const Completion& completion) {
+  metrics_.count_finish(completion);
+  const std::scoped_lock lock(mutex_);
+  Choice& choice = choices_[index];
+  choice.finished = true;
+  choice.completion = completion;
+  --unfinished_;
+  if (refused_) return;
+  if (spec_.options.stream) {
+    const bool ended_well =
+        completion.reason == FinishReason::kStop || completion.reason == FinishReason::kLength;
+    if (!completion.trailing_text.empty()) stream_piece(index, completion.trailing_text, {});
+    if (ended_well) stream_piece(index, {}, finish_reason_name(completion.reason));
+  } else {
+    choice.text += completion.trailing_text;
+  }
+  if (unfinished_ > 0) return;
+  metrics_.observe_request(clock_.seconds());
+  if (accepted_) spec_.options.stream ? end_stream() : respond_whole();
+}
+
+void Generation::stream_piece(size_t index, std::string_view text, std::string_view finish_reason) {
+  Choice& choice = choices_[index];
+  const std::vector<TokenLogprobs> logprobs = std::exchange(choice.held, {});
+  emit(to_sse(chunk(spec_.identity, {.index = static_cast<int>(index),
+                                     .first = !std::exchange(choice.role_sent, true),
+                                     .text = text,
+                                     .logprobs = logprobs,
+                                     .with_logprobs = wants_logprobs(),
+                                     .text_offset = choice.held_offset,
+                                     .finish_reason = finish_reason})));
+}
+
+void Generation::emit(std::string bytes) {
+  if (!accepted_) {
+    early_ += bytes;
+  } else {
+    responder_->send(bytes);  // false: on_disconnect cancels
+  }
+}
+
+UsageTotals Generation::totals() const {
+  UsageTotals usage;
+  for (size_t i = 0; i < choices_.size(); ++i) {
+    const Usage& own = choices_[i].completion.usage;
+    usage.completion_tokens += own.completion_tokens;
+    if (i % static_cast<size_t>(spec_.options.n) != 0) continue;
+    usage.prompt_tokens += own.prompt_tokens;
+    usage.cached_prompt_tokens += own.cached_prompt_tokens;
+  }
+  return usage;
+}
+
+// The error of the first choice that did not end well.
+static std::optional<ApiError> failure_of(const Completion& completion) {
+  if (completion.reason == FinishReason::kCancelled) {
+    return engine_failure({ErrorCode::kCancelled, "", "cancelled"});
+  }
+  if (completion.reason == FinishReason::kError) {
+    return engine_failure(
+        completion.error.value_or(Error{ErrorCode::kInternal, "engine", "generation failed"}));
+  }
+  return std::nullopt;
+}
+
+void Generation::end_stream() {
+  std::optional<ApiError> failure;
+  for (const Choice& choice : choices_) {
+    if (!failure) failure = failure_of(choice.completion);
+  }
+  if (failure) {
+    emit(to_sse(to_json(*failure)));
+  } else if (spec_.options.include_usage) {
+    emit(to_sse(usage_chunk(spec_.identity, totals())));
+  }
+  emit(to_sse("[DONE]"));
+  responder_->finish();
+}
+
+void Generation::respond_whole() {
+  // On the I/O thread: a long answer with log-probabilities takes a while to write.
+  responder_->post([self = shared_from_this()] {
+    std::vector<FinishedChoice> finished;
+    for (Choice& choice : self->choices_) {
+      if (const auto failure = failure_of(choice.completion)) {
+        return self->responder_->respond(to_response(*failure));
+      }
+      FinishedChoice& out = finished.emplace_back();
+      out.text = std::move(choice.text);
+      out.finish_reason = finish_reason_name(choice.completion.reason);
+      if (self->wants_logprobs()) out.logprobs = std::move(choice.logprobs);
+    }
+    self->responder_->respond(
+        json_response(200, whole_response(self->spec_.identity, finished, self->totals())));
+  });
+}
+
+}  // namespace assay

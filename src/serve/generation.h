@@ -1,0 +1,82 @@
+// One HTTP generation request in flight: its sequences in the engine on one side, the answer on the other.
+//
+// Threads: start() runs on an I/O thread; tokens come from the engine's step thread, which is never blocked:
+// pieces of a stream are handed to the responder's queue, whole answers are put together on the I/O thread. A
+// client that leaves, or reads too slowly, cancels its sequences. The engine must outlive every generation
+// that it has not finished.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "engine/engine.h"
+#include "http/server.h"
+#include "serve/openai_request.h"
+#include "serve/openai_response.h"
+#include "serve/serve_metrics.h"
+
+namespace assay {
+
+struct GenerationSpec {
+  ResponseIdentity identity;
+  GenerationOptions options;
+  std::vector<std::vector<int32_t>> prompts;  // each gives options.n choices
+};
+
+class Generation : public std::enable_shared_from_this<Generation> {
+ public:
+  // Submits every sequence, or answers with an error and submits none.
+  static void start(Engine& engine, ServeMetrics& metrics, GenerationSpec spec,
+                    std::shared_ptr<Responder> responder);
+
+  Generation(Engine& engine, ServeMetrics& metrics, GenerationSpec spec,
+             std::shared_ptr<Responder> responder);
+
+ private:
+  class Sink;
+
+  struct Choice {
+    RequestId id = 0;
+    std::string text;                     // of a whole answer
+    std::vector<TokenLogprobs> logprobs;  // of a whole answer
+    std::vector<TokenLogprobs> held;      // of tokens whose text is not final yet (stream)
+    size_t characters = 0;                // of all tokens so far
+    size_t held_offset = 0;               // characters before `held`
+    int64_t tokens = 0;
+    double last_token_at = 0;
+    bool role_sent = false;
+    bool finished = false;
+    Completion completion;
+  };
+
+  void run();
+  void on_token(size_t index, const TokenEvent& event);
+  void on_finish(size_t index, const Completion& completion);
+  void stream_piece(size_t index, std::string_view text, std::string_view finish_reason);
+  void emit(std::string bytes);
+  void end_stream();
+  void respond_whole();
+  void cancel_all();
+  UsageTotals totals() const;
+  bool wants_logprobs() const { return spec_.options.sampling.logprobs; }
+
+  Engine& engine_;
+  ServeMetrics& metrics_;
+  const GenerationSpec spec_;
+  const std::shared_ptr<Responder> responder_;
+  const Stopwatch clock_;  // since the request was received
+
+  std::mutex mutex_;
+  std::vector<Choice> choices_;
+  size_t unfinished_ = 0;
+  bool accepted_ = false;  // every sequence was submitted; until then `early_` holds what is to be sent
+  bool refused_ = false;
+  std::string early_;
+  std::atomic<bool> cancelled_{false};
+};
+
+}  // namespace assay

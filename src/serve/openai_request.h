@@ -1,0 +1,59 @@
+// JSON bodies to typed requests. Pure: no engine, no tokenizer, no sockets; fuzzed. Strict: unknown and
+// unsupported parameters are refused by name, types and ranges are checked, nesting is limited to 32, numbers
+// must be finite. Source: OpenAI API reference (chat completions, completions); top_k, min_p and
+// repetition_penalty as in vLLM. Failure: ApiError, status 400. Memory: proportional to the body, whose size
+// the HTTP layer bounds.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "engine/loaded_model.h"
+#include "engine/sampling.h"
+#include "serve/api_error.h"
+
+namespace assay {
+
+// What the server and its model allow.
+struct RequestLimits {
+  int32_t n_vocab = 0;     // token ids in prompts and logit_bias must be below
+  int max_choices = 16;    // n
+  int max_prompts = 64;    // of one completion request
+  int max_sequences = 64;  // prompts * n
+  int max_messages = 4096;
+  int max_stop = 16;          // stop strings
+  int max_stop_bytes = 1024;  // of one
+};
+
+struct GenerationOptions {
+  std::string model;
+  SamplingParams sampling;
+  int64_t max_tokens = -1;  // -1: as many as the context allows
+  int n = 1;
+  std::vector<std::string> stop;
+  bool stream = false;
+  bool include_usage = false;  // a last chunk with usage
+};
+
+struct ChatCompletionRequest {
+  GenerationOptions options;
+  std::vector<ChatMessage> messages;  // roles system, user, assistant
+};
+
+using PromptInput = std::variant<std::string, std::vector<int32_t>>;
+
+struct CompletionRequest {
+  GenerationOptions options;
+  std::vector<PromptInput> prompts;
+};
+
+ApiResult<ChatCompletionRequest> parse_chat_request(std::string_view body, const RequestLimits& limits);
+ApiResult<CompletionRequest> parse_completion_request(std::string_view body, const RequestLimits& limits);
+
+// The seed of choice `index`: choices of one request must differ, and the same request must repeat.
+SamplingParams sampling_of_choice(const SamplingParams& sampling, int index);
+
+}  // namespace assay
