@@ -49,6 +49,7 @@ TEST(Quantile, infinities_are_ordinary_values_and_nan_is_not) {
   EXPECT_EQ(quantile(values, 0.5), 3);
   EXPECT_EQ(quantile(values, 0.6), kInfinity);
   EXPECT_EQ(quantile(values, 0.8), kInfinity);
+  EXPECT_EQ(quantile(values, 0.9), kInfinity);  // between two infinities
   EXPECT_EQ(quantile(values, 1), kInfinity);
   EXPECT_TRUE(std::isnan(quantile(std::vector<double>{1, kNaN, 2}, 0)));
 }
