@@ -54,7 +54,7 @@ double quantile(std::span<const double> values, double q) {
   const double position = q * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<size_t>(position);
   const double fraction = position - static_cast<double>(below);
-  // Not between equal or at exact positions: infinities there would turn into NaN.
+  // Decided here, because std::lerp promises nothing about infinities: lerp(1, inf, 0) is inf in libstdc++.
   if (fraction == 0 || sorted[below] == sorted[below + 1]) return sorted[below];
   return std::lerp(sorted[below], sorted[below + 1], fraction);
 }
