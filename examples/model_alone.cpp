@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
   const std::filesystem::path path =
       argc > 1 ? std::filesystem::path(argv[1]) : assay_home() / "models/SmolLM2-135M-Instruct.Q4_1.gguf";
   if (argc < 2 && !std::filesystem::exists(path)) {
-    fmt::print("no model at {}; get it with: assay pull smollm2-135m-instruct, or name a checkpoint\n",
+    fmt::print("no model at {}; get it with: assay pull smollm2-135m, or name a checkpoint\n",
                path.string());
     return 0;
   }
