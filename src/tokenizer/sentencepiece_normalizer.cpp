@@ -47,6 +47,8 @@ std::string SentencePieceNormalizer::normalize(std::string_view text, bool keep_
       out.push_back(c);
     }
   }
+  // SentencePiece trims after replacing spaces, so marks that the text itself holds at its end go too.
+  while (remove_extra_ && out.ends_with(kSpaceMark)) out.resize(out.size() - kSpaceMark.size());
   return out;
 }
 

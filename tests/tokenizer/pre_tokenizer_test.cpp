@@ -2,7 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "base/random.h"
+#include <set>
+
 #include "tokenizer/recorded.h"
 #include "tokenizer/utf8.h"
 
@@ -54,6 +55,43 @@ TEST(PreTokenizer, splits_as_hf_tokenizers_does) {
     }
     EXPECT_EQ(wrong, 0) << name;
   }
+}
+
+TEST(PreTokenizer, names_are_distinct_and_known) {
+  std::set<std::string_view> names;
+  for (const PreTokenizerRules& rules : all_pre_tokenizer_rules()) {
+    for (const std::string_view name : rules.names) {
+      EXPECT_TRUE(names.insert(name).second) << name;
+      EXPECT_EQ(*find_pre_tokenizer_rules(name), &rules);
+    }
+  }
+  // Every name that llama.cpp's llama-vocab.cpp compares tokenizer_pre with (late 2026).
+  EXPECT_EQ(names.size(), 89u);
+}
+
+TEST(PreTokenizer, unknown_name_lists_the_known_ones) {
+  const auto rules = find_pre_tokenizer_rules("gpt-9");
+  ASSERT_FALSE(rules);
+  EXPECT_EQ(rules.error().code, ErrorCode::kUnsupported);
+  EXPECT_NE(rules.error().what.find("llama-bpe, llama-v3, llama3"), std::string::npos) << rules.error().what;
+  EXPECT_NE(rules.error().what.find("'gpt-9'"), std::string::npos);
+}
+
+TEST(PreTokenizer, groups_digits_from_the_right) {
+  const std::vector<std::string> groups = {std::string(kDigitGroups)};
+  const auto pre_tokenizer = PreTokenizer::create(groups);
+  ASSERT_TRUE(pre_tokenizer);
+  EXPECT_EQ(split(*pre_tokenizer, "1234567"), (std::vector<size_t>{1, 4, 7}));
+  EXPECT_EQ(split(*pre_tokenizer, "x123 45"), (std::vector<size_t>{1, 4, 5, 7}));
+  EXPECT_EQ(split(*pre_tokenizer, "1234a"), (std::vector<size_t>{5}));  // a word goes on: not a number
+  EXPECT_EQ(split(*pre_tokenizer, ""), std::vector<size_t>{});
+}
+
+TEST(PreTokenizer, inner_sets_are_flattened) {
+  const std::vector<std::string> pattern = {"[^a[bc]]+"};
+  const auto pre_tokenizer = PreTokenizer::create(pattern);
+  ASSERT_TRUE(pre_tokenizer);
+  EXPECT_EQ(split(*pre_tokenizer, "xaybzc]"), (std::vector<size_t>{1, 2, 3, 4, 5, 6, 7}));
 }
 
 }  // namespace

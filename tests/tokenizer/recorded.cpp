@@ -42,6 +42,20 @@ std::map<size_t, std::string> recorded_nfc() {
   return strings;
 }
 
+InvalidStrings recorded_invalid_strings() {
+  InvalidStrings result;
+  const boost::json::value document = load("invalid.json");
+  result.gpt2_hashes = document.at("gpt-2").as_string();
+  for (const auto& hex : document.at("strings").as_array()) {
+    std::string& bytes = result.strings.emplace_back();
+    const std::string digits(hex.as_string());
+    for (size_t i = 0; i < digits.size(); i += 2) {
+      bytes.push_back(static_cast<char>(std::stoi(digits.substr(i, 2), nullptr, 16)));
+    }
+  }
+  return result;
+}
+
 std::string hash24(std::span<const int32_t> numbers) {
   constexpr std::string_view kBase64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   uint64_t hash = 0xCBF29CE484222325;

@@ -24,6 +24,13 @@ std::map<std::string, Reference> recorded_references(const std::string& file);
 // data/nfc.json: the strings that NFC changes, by index.
 std::map<size_t, std::string> recorded_nfc();
 
+struct InvalidStrings {
+  std::vector<std::string> strings;
+  std::string gpt2_hashes;
+};
+// data/invalid.json: invalid UTF-8.
+InvalidStrings recorded_invalid_strings();
+
 // The four characters that stand for these numbers.
 std::string hash24(std::span<const int32_t> numbers);
 

@@ -7,9 +7,10 @@
     done
     python3 record_ids.py --npm FOLDER_OF_THOSE --llama-ids ./llama_ids --gguf FOLDER_OF_GGUF_VOCABULARIES
 
-writes ../data/ids.json and ../data/splits.json. For each string and reference 24 bits of a hash (FNV-1a, 64 bits,
+writes ../data/ids.json, splits.json and invalid.json. For each string and reference 24 bits of a hash (FNV-1a, 64 bits,
 over the numbers as little-endian 32-bit words; the top 24 bits; four characters of base64), so that the files stay
 small; a wrong answer passes with a chance of 6e-8. Every 100th string has its ids in full.
+invalid.json: 400 strings of invalid UTF-8 in hexadecimal, and llama.cpp's ids.
 
 ids.json: token ids; special tokens in the text are parsed, none are added around it.
 splits.json: the ends of the pieces, in characters, that HF's Split(Isolated) makes with the pattern that the named
@@ -21,6 +22,7 @@ import json
 import pathlib
 import struct
 import subprocess
+from random import Random
 
 from tokenizers import Regex, Tokenizer, pre_tokenizers
 
@@ -125,9 +127,40 @@ def split_ends(patterns, strings):
 
 
 def llama_ids(program, path, strings):
-    lines = "".join(text.encode().hex() + "\n" for text in strings)
+    """`strings` are bytes."""
+    lines = "".join(text.hex() + "\n" for text in strings)
     result = subprocess.run([program, str(path)], input=lines, capture_output=True, text=True, check=True)
     return [[int(number) for number in line.split()] for line in result.stdout.split("\n")[:len(strings)]]
+
+
+def break_utf8(text, random):
+    """Invalid UTF-8 made of `text`: cut characters, stray continuation bytes, bytes that never occur.
+
+    No overlong forms, surrogates or values above U+10FFFF: llama.cpp takes the former two for characters.
+    """
+    data = bytearray(text.encode())
+    for _ in range(random.randint(1, 3)):
+        at = random.randrange(len(data) + 1)
+        if random.random() < 0.5:
+            data[at:at] = random.choice([b"\x80", b"\xbf", b"\xff", b"\xfe", b"\xe2\x82", b"\xf0\x9f\x98", b"\xc3", b"\xe2"])
+        else:
+            del data[at:at + random.randint(1, 2)]
+    return bytes(data)
+
+
+def has_wide_errors(data):
+    return any(data[i] in (0xC0, 0xC1, 0xED, 0xE0, 0xF0, 0xF4) and i + 1 < len(data) and data[i + 1] & 0xC0 == 0x80 and
+               not data[i:i + (3 if data[i] < 0xF0 else 4)].decode(errors="ignore") for i in range(len(data)))
+
+
+def make_invalid(strings):
+    random = Random(5)
+    result = []
+    while len(result) < 400:
+        data = break_utf8(random.choice(strings)[:40], random)
+        if data.decode(errors="replace").encode() != data and not has_wide_errors(data):
+            result.append(data)
+    return result
 
 
 def dump(name, how, entries):
@@ -150,8 +183,14 @@ def main():
         tokenizer = Tokenizer.from_file(str(arguments.npm / name / "package/models/tokenizer.json"))
         ids[name] = record([tokenizer.encode(text, add_special_tokens=False).ids for text in strings], True)
     for name, file in GGUF.items():
-        ids[name] = record(llama_ids(arguments.llama_ids, arguments.gguf / file, strings), True)
+        ids[name] = record(llama_ids(arguments.llama_ids, arguments.gguf / file, [text.encode() for text in strings]), True)
     dump("ids.json", "oracle/record_ids.py with HF tokenizers 0.23.3 and llama.cpp", ids)
+    invalid = make_invalid(strings)
+    answers = llama_ids(arguments.llama_ids, arguments.gguf / GGUF["gpt-2"], invalid)
+    with open(DATA / "invalid.json", "w") as file:
+        json.dump({"how": "oracle/record_ids.py with llama.cpp", "strings": [data.hex() for data in invalid],
+                   "gpt-2": record(answers, False)["hashes"]}, file, indent=0)
+        file.write("\n")
 
 
 if __name__ == "__main__":
