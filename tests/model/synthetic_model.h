@@ -62,24 +62,25 @@ class SyntheticModel {
   std::vector<float>& values(const std::string& name) { return tensors_.at(name).values; }
   std::string key(std::string_view name) const { return text("architecture") + "." + std::string(name); }
 
-  // Written under a name of its own; removed with this object.
+  // Written under a name of its own; removed with this object, or by the next write().
   const std::filesystem::path& write() {
-    path_ = std::filesystem::temp_directory_path() /
-            ("assay_model_test_" + std::to_string(::getpid()) + "_" + std::to_string(counter_++) + ".gguf");
+    const std::string name =
+        "assay_model_test_" + std::to_string(::getpid()) + "_" + std::to_string(counter_++) + ".gguf";
+    path_ = {new std::filesystem::path(std::filesystem::temp_directory_path() / name), [](auto* path) {
+               std::error_code ignored;
+               std::filesystem::remove(*path, ignored);
+               delete path;
+             }};
     GgufDocument document{.metadata = metadata_};
-    for (const auto& [name, tensor] : tensors_) {
-      document.tensors.push_back({.name = name,
+    for (const auto& [tensor_name, tensor] : tensors_) {
+      document.tensors.push_back({.name = tensor_name,
                                   .type = BlockType::kF32,
                                   .shape = tensor.shape,
                                   .data = std::as_bytes(std::span(tensor.values))});
     }
-    if (const auto written = write_gguf(path_, document); !written)
+    if (const auto written = write_gguf(*path_, document); !written)
       ADD_FAILURE() << written.error().message();
-    return path_;
-  }
-  ~SyntheticModel() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove(path_, ignored);
+    return *path_;
   }
 
  private:
@@ -173,7 +174,7 @@ class SyntheticModel {
   boost::json::object config_;
   std::vector<std::pair<std::string, MetadataValue>> metadata_;
   std::map<std::string, Entry> tensors_;
-  std::filesystem::path path_;
+  std::shared_ptr<const std::filesystem::path> path_;
 };
 
 }  // namespace assay::test
