@@ -179,7 +179,7 @@ TEST_P(BatchInvarianceOfTable, tiny_model_at_every_precision) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Isa, BatchInvarianceOfTable, testing::Values("portable", "avx2", "avx512"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& table) { return std::string(table.param); });
 
 TEST(BatchInvariance, real_model_as_shipped) {
   SKIP_WITHOUT(test::smollm_path());
