@@ -29,5 +29,7 @@ struct Command {
 int report_error(const Error& error);
 
 Run configure_completion_command(CLI::App& app);
+Run configure_inspect_command(CLI::App& app);
+Run configure_pull_command(CLI::App& app);
 
 }  // namespace assay

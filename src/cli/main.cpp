@@ -13,6 +13,9 @@ namespace assay {
 namespace {
 
 constexpr std::array kCommands = {
+    Command{"pull", "fetch a model", "assay pull smollm2-135m", configure_pull_command},
+    Command{"inspect", "show what is in a checkpoint", "assay inspect smollm2-135m",
+            configure_inspect_command},
     Command{"completion", "print a shell completion script", "assay completion bash > ~/.assay-completion",
             configure_completion_command},
 };
