@@ -1,4 +1,4 @@
-// Packages, cores, caches and NUMA nodes, as hwloc finds them. Counts cover the CPUs this process may run on.
+// Packages, cores, caches and NUMA nodes of the machine, as hwloc finds them (a cgroup may hide some).
 // Failure: kUnsupported when hwloc cannot read the machine. Thread safety: pure. Cost: milliseconds.
 #pragma once
 

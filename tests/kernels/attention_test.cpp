@@ -41,6 +41,14 @@ class Sequence {
     values_ = normals(random, n_positions * width);
   }
 
+  // Other keys and values, from a stream of their own.
+  void draw(uint64_t seed, int n_positions) {
+    Random random(seed, "keys and values");
+    const int64_t n = int64_t{n_positions} * shape_.n_kv_heads * shape_.head_dim;
+    keys_ = normals(random, n);
+    values_ = normals(random, n);
+  }
+
   void store(Backend& backend, int first, int n) {
     const int64_t width = int64_t{shape_.n_kv_heads} * shape_.head_dim;
     backend.store_kv(view_, keys_.data() + first * width, values_.data() + first * width, width, n, first);
@@ -197,6 +205,113 @@ TEST(Attention, agrees_with_softmax_in_double_precision) {
             ASSERT_NEAR(output[at + static_cast<size_t>(d)], e.output[static_cast<size_t>(d)], e.bound)
                 << "position " << p << ", head " << h << ", dimension " << d;
           }
+        }
+      }
+    }
+  }
+}
+
+// However a prompt is cut, with whatever page size, every query's result has the same bits.
+TEST(Attention, pieces_and_page_sizes_are_bit_identical) {
+  for (const KernelTable* table : tables()) {
+    const auto backend = *make_cpu_backend(name(table->isa), 1);
+    for (int round = 0; round < 12; ++round) {
+      Random random(static_cast<uint64_t>(100 + round), "pieces");
+      const Setting s = random_setting(random);
+      const int n = static_cast<int>(random.between(1, 300));
+      SCOPED_TRACE(std::string(name(table->isa)) + ", round " + std::to_string(round));
+      const int64_t width = int64_t{s.shape.n_heads} * s.shape.head_dim;
+      const std::vector<float> queries = normals(random, n * width);
+      std::vector<float> whole;
+      for (const int page_tokens : {16, 32}) {
+        Sequence sequence(s.shape, s.key, s.value, page_tokens, n, random);
+        sequence.draw(static_cast<uint64_t>(round), n);
+        std::vector<float> joined;
+        for (int first = 0; first < n;) {
+          const int piece = page_tokens == 16 && whole.empty()
+                                ? n
+                                : static_cast<int>(std::min<int64_t>(n - first, random.between(1, 60)));
+          sequence.store(*backend, first, piece);  // later keys do not exist yet
+          const std::vector<float> part = attend(*backend, s.shape, sequence, queries, first, piece);
+          joined.insert(joined.end(), part.begin(), part.end());
+          first += piece;
+        }
+        if (whole.empty()) whole = joined;
+        ASSERT_TRUE(same_bits(joined, whole)) << "pages of " << page_tokens;
+      }
+    }
+  }
+}
+
+// Long contexts: decoding by splits on several threads against prefill on one, over more than two splits.
+TEST(Attention, splits_and_threads_are_bit_identical) {
+  for (const KernelTable* table : tables()) {
+    for (const int window : {0, 1500}) {
+      Random random(5, "splits");
+      const AttentionShape shape{
+          .n_heads = 4, .n_kv_heads = 2, .head_dim = 32, .scale = 0.2F, .window = window};
+      constexpr int kPositions = 2 * kKeySplit + 300;
+      Sequence sequence(shape, Format::kBF16, Format::kInt8, 16, kPositions, random);
+      const auto single = *make_cpu_backend(name(table->isa), 1);
+      sequence.store(*single, 0, kPositions);
+      constexpr int kQueries = 40;  // more rows than one block holds, so one thread takes them without splits
+      constexpr int kFirst = kPositions - kQueries;
+      const std::vector<float> queries = normals(random, int64_t{kQueries} * 4 * 32);
+      const std::vector<float> together = attend(*single, shape, sequence, queries, kFirst, kQueries, kFirst);
+      for (const int n_threads : {1, 2, 3}) {
+        const auto backend = *make_cpu_backend(name(table->isa), n_threads);
+        for (int q = 0; q < kQueries; q += 13) {
+          const std::vector<float> alone = attend(*backend, shape, sequence, queries, kFirst + q, 1, kFirst);
+          ASSERT_TRUE(same_bits(alone, std::span(together).subspan(static_cast<size_t>(q) * 128, 128)))
+              << name(table->isa) << ", threads " << n_threads << ", query " << q << ", window " << window;
+        }
+      }
+      const Expected e = expected_output(shape, sequence, queries.data(), 0, kFirst);
+      for (int d = 0; d < 32; ++d)
+        ASSERT_NEAR(together[static_cast<size_t>(d)], e.output[static_cast<size_t>(d)], e.bound);
+    }
+  }
+}
+
+TEST(Attention, tasks_of_a_batch_do_not_see_each_other) {
+  for (const KernelTable* table : tables()) {
+    Random random(6, "batch");
+    const AttentionShape shape{.n_heads = 6, .n_kv_heads = 2, .head_dim = 64, .scale = 0.125F};
+    std::vector<std::unique_ptr<Sequence>> sequences;
+    std::vector<std::vector<float>> queries, outputs;
+    std::vector<AttentionTask> tasks;
+    const auto backend = *make_cpu_backend(name(table->isa), 2);
+    for (const int n : {1, 70, 0, 200}) {
+      sequences.push_back(
+          std::make_unique<Sequence>(shape, Format::kF32, Format::kF32, 16, std::max(n, 1), random));
+      sequences.back()->store(*backend, 0, n);
+      queries.push_back(normals(random, int64_t{n} * 384));
+      outputs.emplace_back(queries.back().size());
+      tasks.push_back(
+          {queries.back().data(), 384, outputs.back().data(), 384, n, 0, sequences.back()->view()});
+    }
+    backend->attention(shape, tasks);
+    for (size_t i = 0; i < tasks.size(); ++i) {
+      const std::vector<float> alone =
+          attend(*backend, shape, *sequences[i], queries[i], 0, tasks[i].n_queries);
+      ASSERT_TRUE(same_bits(outputs[i], alone)) << name(table->isa) << ", task " << i;
+    }
+  }
+}
+
+TEST(StoreKv, int8_pages_stay_within_half_a_step) {
+  for (const KernelTable* table : tables()) {
+    Random random(7, "int8_pages");
+    const AttentionShape shape{.n_heads = 2, .n_kv_heads = 2, .head_dim = 40, .scale = 1};
+    Sequence sequence(shape, Format::kInt8, Format::kInt8, 16, 50, random);
+    const auto backend = *make_cpu_backend(name(table->isa), 1);
+    sequence.store(*backend, 0, 50);
+    for (int p = 0; p < 50; ++p) {
+      for (int h = 0; h < 2; ++h) {
+        double largest = 0;
+        for (int d = 0; d < 40; ++d) largest = std::max(largest, std::abs(sequence.original_key(p, h, d)));
+        for (int d = 0; d < 40; ++d) {
+          ASSERT_NEAR(sequence.key(p, h, d), sequence.original_key(p, h, d), largest / 127 * 0.501);
         }
       }
     }
