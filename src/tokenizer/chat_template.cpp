@@ -12,7 +12,7 @@ namespace assay {
 namespace jinja = tokenizer_internal::jinja;
 
 struct ChatTemplate::State {
-  jinja::Block block;
+  jinja::Template tree;
 };
 
 ChatTemplate::ChatTemplate(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -47,7 +47,7 @@ Result<std::string> ChatTemplate::render(const boost::json::object& context,
     const jinja::Dict* imported = jinja::import_context(heap, context);
     jinja::Interpreter interpreter(heap, *imported, clock.now ? *clock.now : std::time(nullptr));
     try {
-      return interpreter.render(state_->block);
+      return interpreter.render(state_->tree);
     } catch (const jinja::Failure&) {
       line = interpreter.line();
       throw;

@@ -109,6 +109,9 @@ struct Target {
   int line = 0;
 };
 
+// The names that a scope hides until it assigns them; see scope_analysis.h.
+using HiddenNames = std::vector<std::string>;
+
 struct Parameter {
   std::string name;
   ExpressionPtr fallback;  // null: none
@@ -119,6 +122,7 @@ struct MacroDefinition {
   std::string name;  // empty for a call block
   std::vector<Parameter> parameters;
   Block* body = nullptr;
+  HiddenNames hidden;
   bool uses_caller = false, uses_kwargs = false, uses_varargs = false;
 };
 
@@ -131,6 +135,7 @@ struct For {
   ExpressionPtr iterable, condition;  // the condition may be null
   bool recursive;
   std::unique_ptr<Block> body, otherwise;
+  HiddenNames hidden, otherwise_hidden;
 };
 struct If {
   std::vector<std::pair<ExpressionPtr, Block>> branches;
@@ -144,10 +149,12 @@ struct AssignBlock {
   Target target;
   ExpressionPtr filter;  // null: none
   std::unique_ptr<Block> body;
+  HiddenNames hidden;
 };
 struct With {
   std::vector<std::pair<Target, ExpressionPtr>> assignments;
   std::unique_ptr<Block> body;
+  HiddenNames hidden;
 };
 struct Macro {
   MacroDefinition definition;
@@ -161,10 +168,12 @@ struct CallBlock {
 struct FilterBlock {
   ExpressionPtr filter;
   std::unique_ptr<Block> body;
+  HiddenNames hidden;
 };
 struct Scoped {  // `generation` and `block`: rendered in place, with a scope of their own
   bool sees_enclosing;
   std::unique_ptr<Block> body;
+  HiddenNames hidden;
 };
 struct LoopControl {
   bool is_break;
@@ -174,6 +183,11 @@ struct Statement {
   std::variant<Output, For, If, Assign, AssignBlock, With, Macro, CallBlock, FilterBlock, Scoped, LoopControl>
       node;
   int line = 0;
+};
+
+struct Template {
+  Block body;
+  HiddenNames hidden;
 };
 
 }  // namespace assay::tokenizer_internal::jinja

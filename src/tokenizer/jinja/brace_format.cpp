@@ -52,14 +52,14 @@ class BraceFormatter {
     heap_.budget().spend_bytes(field.size());
     const size_t colon = std::min(field.find(':'), field.size());
     std::string_view name = field.substr(0, colon);
-    const std::string spec = colon < field.size() ? run(field.substr(colon + 1), depth + 1) : std::string();
     char conversion = 0;
     if (const size_t bang = name.find('!'); bang != kNone) {
       if (name.size() != bang + 2) fail_render("expected one conversion character after '!'");
       conversion = name[bang + 1];
       name = name.substr(0, bang);
     }
-    Value value = find_value(name);
+    Value value = find_value(name);  // before the fields of the specification, which are numbered after it
+    const std::string spec = colon < field.size() ? run(field.substr(colon + 1), depth + 1) : std::string();
     if (conversion == 'r' || conversion == 'a') value = heap_.text(print_quoted(heap_, value));
     if (conversion == 's') value = as_text(heap_, value);
     if (conversion != 0 && std::string_view("ras").find(conversion) == kNone) {

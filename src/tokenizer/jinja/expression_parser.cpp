@@ -288,19 +288,18 @@ ExpressionPtr ExpressionParser::parse_dict() {
   return make(line, std::move(dict));
 }
 
-bool ExpressionParser::at_tuple_end(std::string_view end_name) const {
+bool ExpressionParser::at_tuple_end() const {
   const TokenKind kind = tokens_.current().kind;
-  return kind == TokenKind::kVariableEnd || kind == TokenKind::kBlockEnd || tokens_.at_operator(")") ||
-         (!end_name.empty() && tokens_.at_name(end_name));
+  return kind == TokenKind::kVariableEnd || kind == TokenKind::kBlockEnd || tokens_.at_operator(")");
 }
 
-ExpressionPtr ExpressionParser::parse_tuple(bool with_conditional, std::string_view end_name) {
+ExpressionPtr ExpressionParser::parse_tuple(bool with_conditional) {
   const int line = tokens_.line();
   SequenceLiteral tuple{SequenceKind::kTuple, {}};
   bool is_tuple = false;
   while (true) {
     if (!tuple.items.empty()) tokens_.expect_operator(",");
-    if (at_tuple_end(end_name)) break;
+    if (at_tuple_end()) break;
     tuple.items.push_back(parse(with_conditional));
     if (!tokens_.at_operator(",")) break;
     is_tuple = true;
@@ -472,7 +471,7 @@ Target ExpressionParser::parse_target_item() {
   return {std::move(name), line};
 }
 
-Target ExpressionParser::parse_target(bool with_namespace, std::string_view end_name) {
+Target ExpressionParser::parse_target(bool with_namespace) {
   const NestingGuard guard(depth_, tokens_.line());
   const int line = tokens_.line();
   if (with_namespace && tokens_.look().is_operator(".")) {
@@ -483,7 +482,7 @@ Target ExpressionParser::parse_target(bool with_namespace, std::string_view end_
   TupleTarget tuple;
   bool is_tuple = false;
   while (true) {
-    if (at_tuple_end(end_name)) break;
+    if (at_tuple_end()) break;
     tuple.items.push_back(parse_target_item());
     if (!tokens_.skip_operator(",")) break;
     is_tuple = true;

@@ -20,10 +20,10 @@ class ExpressionParser {
   ExpressionParser(TokenStream& tokens, int& depth) : tokens_(tokens), depth_(depth) {}
 
   ExpressionPtr parse(bool with_conditional = true);
-  // An expression, or several with commas between: a tuple. `end_name` ends it besides the usual ends.
-  ExpressionPtr parse_tuple(bool with_conditional = true, std::string_view end_name = {});
+  // An expression, or several with commas between: a tuple.
+  ExpressionPtr parse_tuple(bool with_conditional = true);
   // A name or a tuple of names; a namespace's attribute too where `set` allows it.
-  Target parse_target(bool with_namespace, std::string_view end_name = {});
+  Target parse_target(bool with_namespace);
   // `| name(args) | ...` applied to `input`, which is null for the text of a block.
   ExpressionPtr parse_filters(ExpressionPtr input, bool starts_with_name);
 
@@ -57,7 +57,7 @@ class ExpressionParser {
   std::string parse_dotted_name();
   CallArguments parse_arguments();
   void parse_argument(CallArguments& arguments, int line);
-  bool at_tuple_end(std::string_view end_name) const;
+  bool at_tuple_end() const;
   Target parse_target_item();
   void mention(std::string_view name);
 

@@ -22,12 +22,24 @@ void Scope::set(std::string_view name, Value value) {
   }
 }
 
-std::string Interpreter::render(const Block& block) {
+std::string Interpreter::render(const Template& tree) {
   std::string out;
   out_ = &out;
-  scope_ = heap_.make<Scope>(nullptr);
-  execute(block);
+  open_scope(nullptr, tree.hidden);
+  execute(tree.body);
   return out;
+}
+
+Scope* Interpreter::open_scope(Scope* enclosing, const HiddenNames& hidden) {
+  Scope* scope = heap_.make<Scope>(enclosing);
+  hide(*scope, hidden);
+  return std::exchange(scope_, scope);
+}
+
+void Interpreter::hide(Scope& scope, const HiddenNames& names) {
+  heap_.reserve_values(names.size());
+  for (const std::string& name : names)
+    scope.set(name, undefined_because(fmt::format("'{}' is undefined", name)));
 }
 
 void Interpreter::write(std::string_view text) {
@@ -39,10 +51,10 @@ void Interpreter::write(std::string_view text) {
   *out_ += text;
 }
 
-std::optional<std::string> Interpreter::capture(const Block& block, Flow& flow) {
+std::optional<std::string> Interpreter::capture(const Block& block, const HiddenNames& hidden, Flow& flow) {
   std::string text;
   std::string* const outer_out = std::exchange(out_, &text);
-  Scope* const outer_scope = std::exchange(scope_, heap_.make<Scope>(scope_));
+  Scope* const outer_scope = open_scope(scope_, hidden);
   flow = execute(block);
   scope_ = outer_scope;
   out_ = outer_out;
@@ -55,6 +67,7 @@ std::string Interpreter::render_macro_body(const MacroDefinition& definition, Sc
   std::string text;
   std::string* const outer_out = std::exchange(out_, &text);
   Scope* const outer_scope = std::exchange(scope_, scope);
+  hide(*scope, definition.hidden);
   execute(*definition.body);
   scope_ = outer_scope;
   out_ = outer_out;
@@ -97,8 +110,7 @@ Interpreter::Flow Interpreter::execute(const For& node) {
     write(render_recursive_loop(node, iterable, scope_, 0).text()->bytes);
     return Flow::kNormal;
   }
-  run_loop(*heap_.make<LoopObject>(*this, node, iterable, scope_, 0));
-  return Flow::kNormal;
+  return run_loop(*heap_.make<LoopObject>(*this, node, iterable, scope_, 0));
 }
 
 Value Interpreter::render_recursive_loop(const For& node, const Value& iterable, Scope* outer,
@@ -114,27 +126,29 @@ Value Interpreter::render_recursive_loop(const For& node, const Value& iterable,
   return heap_.text(std::move(text));
 }
 
-void Interpreter::run_loop(LoopObject& loop) {
+Interpreter::Flow Interpreter::run_loop(LoopObject& loop) {
   const For& node = loop.node();
   Scope* const outer = scope_;
   Scope* body_scope = nullptr;
-  bool entered = false;
+  bool completed = false;  // an iteration that `break` or `continue` leaves does not count for `else`
   while (loop.advance()) {
     heap_.budget().spend();
-    entered = true;
     if (!body_scope || body_scope->captured) body_scope = heap_.make<Scope>(outer);
     body_scope->variables.clear();
     scope_ = body_scope;
     scope_->set("loop", &loop);
+    hide(*scope_, node.hidden);
     assign(node.target, loop.current());
     const Flow flow = execute(*node.body);
     scope_ = outer;
     if (flow == Flow::kBreak) break;
+    if (flow == Flow::kNormal) completed = true;
   }
-  if (entered || !node.otherwise) return;
-  scope_ = heap_.make<Scope>(outer);
-  execute(*node.otherwise);
+  if (completed || !node.otherwise) return Flow::kNormal;
+  open_scope(outer, node.otherwise_hidden);
+  const Flow flow = execute(*node.otherwise);  // a loop control in there means the loop around
   scope_ = outer;
+  return flow;
 }
 
 Interpreter::Flow Interpreter::execute(const If& node) {
@@ -151,7 +165,7 @@ Interpreter::Flow Interpreter::execute(const Assign& node) {
 
 Interpreter::Flow Interpreter::execute(const AssignBlock& node) {
   Flow flow = Flow::kNormal;
-  auto captured = capture(*node.body, flow);
+  auto captured = capture(*node.body, node.hidden, flow);
   if (!captured) return flow;
   Value text = heap_.text(std::move(*captured));
   if (node.filter) {
@@ -167,7 +181,7 @@ Interpreter::Flow Interpreter::execute(const AssignBlock& node) {
 Interpreter::Flow Interpreter::execute(const With& node) {
   std::vector<Value> values;  // all seen from outside, before any is assigned
   for (const auto& [target, value] : node.assignments) values.push_back(evaluate(*value));
-  Scope* const outer = std::exchange(scope_, heap_.make<Scope>(scope_));
+  Scope* const outer = open_scope(scope_, node.hidden);
   for (size_t i = 0; i < values.size(); ++i) assign(node.assignments[i].first, values[i]);
   const Flow flow = execute(*node.body);
   scope_ = outer;
@@ -194,7 +208,7 @@ Interpreter::Flow Interpreter::execute(const CallBlock& node) {
 
 Interpreter::Flow Interpreter::execute(const FilterBlock& node) {
   Flow flow = Flow::kNormal;
-  auto captured = capture(*node.body, flow);
+  auto captured = capture(*node.body, node.hidden, flow);
   if (!captured) return flow;
   const Value text = heap_.text(std::move(*captured));
   const Value* const outer = std::exchange(block_text_, &text);
@@ -209,7 +223,7 @@ Interpreter::Flow Interpreter::execute(const Scoped& node) {
   if (!node.sees_enclosing) {
     while (enclosing->parent) enclosing = enclosing->parent;
   }
-  Scope* const outer = std::exchange(scope_, heap_.make<Scope>(enclosing));
+  Scope* const outer = open_scope(enclosing, node.hidden);
   const Flow flow = execute(*node.body);
   scope_ = outer;
   return flow;

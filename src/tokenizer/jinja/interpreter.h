@@ -34,7 +34,7 @@ class Interpreter {
   // `now` is what strftime_now() formats, in seconds since 1970.
   Interpreter(Heap& heap, const Dict& context, int64_t now) : heap_(heap), context_(context), now_(now) {}
 
-  std::string render(const Block& block);
+  std::string render(const Template& tree);
 
   Heap& heap() { return heap_; }
   int64_t now() const { return now_; }
@@ -63,13 +63,16 @@ class Interpreter {
   Flow execute(const FilterBlock& node);
   Flow execute(const Scoped& node);
   Flow execute(const LoopControl& node);
-  void run_loop(LoopObject& loop);
+  Flow run_loop(LoopObject& loop);
   Value render_recursive_loop(const For& node, const Value& iterable, Scope* outer, size_t depth0);
   std::string render_macro_body(const MacroDefinition& definition, Scope* scope);
   void write(std::string_view text);
   // Executes the block in a scope of its own and returns what it wrote, or nothing when a loop control left
   // it.
-  std::optional<std::string> capture(const Block& block, Flow& flow);
+  std::optional<std::string> capture(const Block& block, const HiddenNames& hidden, Flow& flow);
+  // Makes a new scope the current one; returns the one that was, for the caller to put back.
+  Scope* open_scope(Scope* enclosing, const HiddenNames& hidden);
+  void hide(Scope& scope, const HiddenNames& names);
 
   // Variables.
   Value find_variable(std::string_view name);

@@ -79,11 +79,7 @@ void append_json_character(std::string& out, char32_t c, bool ascii_only) {
   }
   const auto code = static_cast<uint32_t>(c);
   if (code < 0x20 || (ascii_only && code >= 0x7F && code < 0x10000)) {
-    if (code == 0x7F) {
-      out += '\x7F';
-    } else {
-      out += fmt::format("\\u{:04x}", code);
-    }
+    out += fmt::format("\\u{:04x}", code);
   } else if (ascii_only && code >= 0x10000) {
     out += fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + ((code - 0x10000) >> 10),
                        0xDC00 + ((code - 0x10000) & 0x3FF));

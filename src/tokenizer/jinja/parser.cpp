@@ -5,6 +5,7 @@
 #include <initializer_list>
 
 #include "tokenizer/jinja/expression_parser.h"
+#include "tokenizer/jinja/scope_analysis.h"
 
 namespace assay::tokenizer_internal::jinja {
 namespace {
@@ -15,10 +16,7 @@ class Parser {
  public:
   explicit Parser(std::string_view source) : tokens_(tokenize(source)), expressions_(tokens_, depth_) {}
 
-  Block run() {
-    Block body = parse_block({});
-    return body;
-  }
+  Template run() { return {parse_block({}), {}}; }
 
  private:
   // Statements up to one of `ends`, which stays the current token. With no ends, up to the end of the
@@ -105,9 +103,9 @@ class Parser {
   }
 
   Statement parse_for() {
-    For node{expressions_.parse_target(false, "in"), nullptr, nullptr, false, nullptr, nullptr};
+    For node{expressions_.parse_target(false), nullptr, nullptr, false, nullptr, nullptr, {}, {}};
     tokens_.expect_name("in");
-    node.iterable = expressions_.parse_tuple(false, "recursive");
+    node.iterable = expressions_.parse_tuple(false);
     if (tokens_.skip_name("if")) node.condition = expressions_.parse();
     node.recursive = tokens_.skip_name("recursive");
     check_not_loop(node.target);
@@ -146,7 +144,7 @@ class Parser {
     Target target = expressions_.parse_target(true);
     if (tokens_.skip_operator("=")) return {Assign{std::move(target), expressions_.parse_tuple()}};
     ExpressionPtr filter = expressions_.parse_filters(nullptr, false);
-    return {AssignBlock{std::move(target), std::move(filter), parse_body_until("endset")}};
+    return {AssignBlock{std::move(target), std::move(filter), parse_body_until("endset"), {}}};
   }
 
   Statement parse_with() {
@@ -222,16 +220,16 @@ class Parser {
 
   Statement parse_filter() {
     ExpressionPtr filter = expressions_.parse_filters(nullptr, true);
-    return {FilterBlock{std::move(filter), parse_body_until("endfilter")}};
+    return {FilterBlock{std::move(filter), parse_body_until("endfilter"), {}}};
   }
 
-  Statement parse_generation() { return {Scoped{true, parse_body_until("endgeneration")}}; }
+  Statement parse_generation() { return {Scoped{true, parse_body_until("endgeneration"), {}}}; }
 
   Statement parse_named_block() {
     const std::string name = tokens_.expect_identifier();
     const bool scoped = tokens_.skip_name("scoped");
     tokens_.skip_name("required");
-    Scoped node{scoped, parse_body_until("endblock")};
+    Scoped node{scoped, parse_body_until("endblock"), {}};
     tokens_.skip_name(name);
     return {std::move(node)};
   }
@@ -260,11 +258,13 @@ class Parser {
 
 }  // namespace
 
-Block parse_template(std::string_view source) {
+Template parse_template(std::string_view source) {
   if (source.size() > kMaxSourceBytes) {
     fail_limit("the template has {} bytes, at most {} are allowed", source.size(), kMaxSourceBytes);
   }
-  return Parser(source).run();
+  Template tree = Parser(source).run();
+  analyze_scopes(tree);
+  return tree;
 }
 
 }  // namespace assay::tokenizer_internal::jinja

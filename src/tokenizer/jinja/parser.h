@@ -9,6 +9,6 @@
 
 namespace assay::tokenizer_internal::jinja {
 
-Block parse_template(std::string_view source);
+Template parse_template(std::string_view source);
 
 }  // namespace assay::tokenizer_internal::jinja

@@ -28,7 +28,7 @@ std::vector<std::string_view> split_words(Heap& heap, std::string_view text, Int
   for (text = strip_left(text); !text.empty(); text = strip_left(text)) {
     heap.budget().spend();
     if (limit >= 0 && static_cast<Integer>(parts.size()) == limit) {
-      parts.push_back(strip_right(text));
+      parts.push_back(text);  // the space at its end stays
       break;
     }
     size_t end = 0;
@@ -46,7 +46,7 @@ std::vector<std::string_view> split_words_from_right(Heap& heap, std::string_vie
   for (text = strip_right(text); !text.empty(); text = strip_right(text)) {
     heap.budget().spend();
     if (limit >= 0 && static_cast<Integer>(parts.size()) == limit) {
-      parts.push_back(strip_left(text));
+      parts.push_back(text);
       break;
     }
     size_t begin = text.size();

@@ -193,17 +193,6 @@ Value has_case(Heap& heap, const TextBody& self, const Arguments& arguments) {
   return is_cased_as(self.bytes, upper);
 }
 
-std::string swap_case(std::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size();) {
-    const size_t begin = i;
-    const char32_t c = decode_character(text, i);
-    const std::string_view one = text.substr(begin, i - begin);
-    out += is_uppercase(c) ? to_lower(one) : is_lowercase(c) ? to_upper(one) : std::string(one);
-  }
-  return out;
-}
-
 constexpr std::array<TextMethod, 37> kMethods = {{
     {"strip", strip<true, true>},
     {"lstrip", strip<true, false>},

@@ -253,6 +253,25 @@ std::string capitalize(std::string_view text) {
   return out;
 }
 
+std::string swap_case(std::string_view text) {
+  std::string out;
+  LowerCaser lower;
+  for (size_t i = 0; i < text.size();) {
+    const char32_t c = decode_character(text, i);
+    if (is_uppercase(c)) {
+      lower.append(out, text, i, c);
+      continue;
+    }
+    if (is_lowercase(c)) {
+      append_mapped(out, c, kUpper);
+    } else {
+      append_character(out, c);
+    }
+    lower.skip(c);
+  }
+  return out;
+}
+
 std::string_view strip_left(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
     const size_t begin = i;

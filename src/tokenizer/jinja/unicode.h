@@ -32,6 +32,7 @@ std::string to_upper(std::string_view text);
 std::string to_lower(std::string_view text);
 std::string to_title(std::string_view text);    // str.title()
 std::string capitalize(std::string_view text);  // str.capitalize()
+std::string swap_case(std::string_view text);
 
 std::string_view strip_left(std::string_view text);
 std::string_view strip_right(std::string_view text);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Renders chat templates over the conversations of data/conversations.json with python3-jinja2.
 
-    python3 record_templates.py data/templates/*.jinja > data/template_outputs.json
+    python3 record_templates.py ../data/templates/*.jinja > ../data/template_outputs.json
     python3 record_templates.py --whole DIR/*.jinja tokenizer_config.json > anywhere.json
 
 The first form makes the recorded data of the tests. The second takes templates that cannot be part of this repository
@@ -14,7 +14,7 @@ import sys
 
 import jinja_oracle
 
-HERE = pathlib.Path(__file__).resolve().parent
+DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
 
 
 def load(path):
@@ -33,7 +33,7 @@ def main():
     paths = sys.argv[1:]
     whole = bool(paths) and paths[0] == "--whole"
     environment = jinja_oracle.make_environment()
-    contexts = json.loads((HERE / "data" / "conversations.json").read_text())
+    contexts = json.loads((DATA / "conversations.json").read_text())
     cases = []
     for path in paths[whole:]:
         for name, source in load(path):

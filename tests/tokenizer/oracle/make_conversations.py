@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes data/conversations.json: what the template tests render. python3 make_conversations.py > data/conversations.json"""
+"""Writes ../data/conversations.json: what the template tests render. python3 make_conversations.py > ../data/conversations.json"""
 import json
 import sys
 
