@@ -109,7 +109,20 @@ std::string test_name(const testing::TestParamInfo<KnownVocab>& info) {
       name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
   return name;
 }
-INSTANTIATE_TEST_SUITE_P(Files, RealVocab, testing::ValuesIn(known_vocabs()), test_name);
+
+// Files that SOURCES.md of the shared data promises skip where they are absent; the others (models/ of
+// llama.cpp) run where somebody has put them beside those.
+std::vector<KnownVocab> vocabs_to_test() {
+  const std::vector<std::string> promised = {"SmolLM2-135M-Instruct.Q4_1.gguf", "stories260K.gguf",
+                                             "ggml-vocab-deepseek-coder.gguf", "ggml-vocab-gpt-2.gguf",
+                                             "ggml-vocab-llama-spm.gguf"};
+  std::vector<KnownVocab> chosen;
+  for (const KnownVocab& known : known_vocabs()) {
+    if (std::ranges::count(promised, known.file) > 0 || !locate(known.file).empty()) chosen.push_back(known);
+  }
+  return chosen;
+}
+INSTANTIATE_TEST_SUITE_P(Files, RealVocab, testing::ValuesIn(vocabs_to_test()), test_name);
 
 }  // namespace
 }  // namespace assay
