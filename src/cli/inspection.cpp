@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/model_config.h"
 #include "numeric/integer_groups.h"
+#include "tokenizer/chat_template.h"
 #include "tokenizer/tokenizer.h"
 
 namespace assay {
@@ -148,6 +150,9 @@ void read_tokenizer(const Checkpoint& checkpoint, Inspection& result) {
   result.tokenizer = facts_of(*spec);
   result.chat_template = spec->chat_template;
   if (spec->chat_template.empty()) result.warnings.emplace_back("no chat template: only plain completions");
+  if (const auto parsed = ChatTemplate::parse(spec->chat_template); !parsed) {
+    result.warnings.push_back("the chat template is unusable: " + parsed.error().message());
+  }
   const int64_t n_tokens = static_cast<int64_t>(spec->tokens.size());
   const Tensor* embedding = checkpoint.find("token_embd.weight");
   if (embedding != nullptr && embedding->shape.size() == 2 && embedding->shape[0] != n_tokens) {
@@ -201,8 +206,11 @@ Result<Inspection> inspect(const Checkpoint& checkpoint, bool check_values) {
   result.formats = shares_of(checkpoint);
   read_hyperparameters(checkpoint, result);
   for (const std::string& warning : checkpoint.warnings()) result.warnings.push_back(warning);
-  if (checkpoint.tensors().empty())
+  if (checkpoint.tensors().empty()) {
     result.warnings.emplace_back("no tensors: this file holds a vocabulary only");
+  } else if (const auto config = ModelConfig::read(checkpoint); !config) {
+    result.warnings.push_back("assay cannot run it: " + config.error().what);
+  }
   read_tokenizer(checkpoint, result);
   if (!check_values) return result;
   result.values_checked = true;

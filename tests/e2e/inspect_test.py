@@ -77,7 +77,8 @@ class Inspect(unittest.TestCase):
         self.assertEqual(formats["F16"]["executed"], "f16")
         self.assertEqual(facts["hyperparameters"]["layers"], "2")
         self.assertNotIn("tokenizer", facts)
-        self.assertEqual(facts["warnings"], ["no tokenizer: the file carries no tokenizer (tokenizer.ggml.model is missing)"])
+        self.assertEqual(facts["warnings"], ["assay cannot run it: metadata llama.embedding_length is missing",
+                                             "no tokenizer: the file carries no tokenizer (tokenizer.ggml.model is missing)"])
 
     def test_nan_and_infinity_are_found(self):
         values = [0.5] * 20
