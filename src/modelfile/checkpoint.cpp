@@ -48,6 +48,11 @@ Result<Checkpoint> open_gguf(const std::filesystem::path& path, MappedFile file)
   CheckpointParts parts{.path = path, .container = fmt::format("GGUF v{}", contents.version)};
   parts.tensors = std::move(contents.tensors);
   parts.metadata = Metadata(std::move(contents.metadata), path.string());
+  ASSIGN_OR_RETURN(const auto n_parts, if_present(parts.metadata.integer("split.count")));
+  if (n_parts.value_or(1) > 1) {
+    return fail(ErrorCode::kUnsupported, path.string(),
+                "is one of {} parts of a model; join them first (llama-gguf-split --merge)", *n_parts);
+  }
   parts.files.push_back(std::move(file));
   parts.read_vocab = vocab_from_gguf;
   return CheckpointBuilder::build(std::move(parts));
