@@ -28,6 +28,8 @@ struct LlamaWorkspace {
   std::vector<MatmulTask> matmul_tasks;
   std::vector<float> observed;  // [n, n_embedding]; only while there is an observer
 
+  // What create() will allocate, up to the small lists of tasks.
+  static uint64_t bytes_needed(const ModelConfig& config, int max_batch_tokens, bool two_groups);
   static Result<LlamaWorkspace> create(const ModelConfig& config, int max_batch_tokens, bool two_groups);
   uint64_t bytes() const;
 };

@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "model/llama_model.h"
+#include "model/llama_workspace.h"
 #include "model/rope_table.h"
 #include "model/weights.h"
 
@@ -52,8 +53,12 @@ Result<std::unique_ptr<Model>> Model::load(const Checkpoint& checkpoint, const P
   ASSIGN_OR_RETURN(parts.config, ModelConfig::read(checkpoint));
   ASSIGN_OR_RETURN(parts.max_context, choose_context(parts.config, options.max_context));
   const int n_threads = backend->n_threads();
-  ASSIGN_OR_RETURN(parts.weights,
-                   ModelWeights::load(checkpoint, parts.config, precision, n_threads, options.progress));
+  const bool two_groups = precision.prefill_activations != precision.decode_activations;
+  const uint64_t step_bytes =
+      LlamaWorkspace::bytes_needed(parts.config, options.max_batch_tokens, two_groups) +
+      RopeTable::bytes_needed(parts.config, parts.max_context);
+  ASSIGN_OR_RETURN(parts.weights, ModelWeights::load(checkpoint, parts.config, precision, n_threads,
+                                                     step_bytes, options.progress));
   ASSIGN_OR_RETURN(parts.rope, RopeTable::create(parts.config, parts.max_context, n_threads));
   parts.precision = precision;
   parts.backend = std::move(backend);

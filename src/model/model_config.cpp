@@ -9,6 +9,8 @@
 #include <optional>
 #include <string_view>
 
+#include "kernels/kernel_table.h"
+
 namespace assay {
 namespace {
 
@@ -92,6 +94,10 @@ Result<void> read_sizes(const Reader& reader, ModelConfig& config) {
                 config.n_embedding, config.n_heads);
   }
   config.head_dim = key_length.value_or(config.n_embedding / config.n_heads);
+  if (config.head_dim > kMaxHeadDim) {
+    return fail(ErrorCode::kUnsupported, reader.where(), "heads of {} values; attention handles at most {}",
+                config.head_dim, kMaxHeadDim);
+  }
   if (value_length.value_or(config.head_dim) != config.head_dim) {
     return fail(ErrorCode::kUnsupported, reader.where(),
                 "keys of {} and values of {} per head; assay wants them equal", config.head_dim,

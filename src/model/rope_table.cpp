@@ -73,6 +73,10 @@ std::vector<double> rope_frequencies(const ModelConfig& config, int max_context)
   return frequencies;
 }
 
+uint64_t RopeTable::bytes_needed(const ModelConfig& config, int max_context) {
+  return 2 * static_cast<uint64_t>(max_context) * static_cast<uint64_t>(config.rope_dim / 2) * sizeof(float);
+}
+
 Result<RopeTable> RopeTable::create(const ModelConfig& config, int max_context, int n_threads) {
   RopeTable table;
   table.n_pairs_ = config.rope_dim / 2;

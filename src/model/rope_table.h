@@ -24,6 +24,9 @@ class RopeTable {
   // kResourceExhausted when the memory cannot be had.
   static Result<RopeTable> create(const ModelConfig& config, int max_context, int n_threads);
 
+  // What create() will allocate.
+  static uint64_t bytes_needed(const ModelConfig& config, int max_context);
+
   int n_pairs() const { return n_pairs_; }
   uint64_t bytes() const { return cosines_.size() + sines_.size(); }
   // Rows from `position` on. [max_context - position, n_pairs]

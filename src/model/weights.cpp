@@ -165,14 +165,14 @@ uint64_t expected_bytes(const Item& item) {
   return packed_bytes(item.executed, item.tensor->shape[0], item.tensor->shape[1]);
 }
 
-Result<void> check_memory(const Checkpoint& checkpoint, std::span<const Item> items) {
-  uint64_t total = 0;
-  for (const Item& item : items) total += expected_bytes(item);
+Result<void> check_memory(const Checkpoint& checkpoint, std::span<const Item> items, uint64_t other_bytes) {
+  uint64_t weights = 0;
+  for (const Item& item : items) weights += expected_bytes(item);
   const uint64_t available = available_memory_bytes();
-  if (total <= available) return {};
+  if (weights <= available && other_bytes <= available - weights) return {};
   return fail(ErrorCode::kResourceExhausted, checkpoint.path().string(),
-              "the weights need {} at this precision, but {} are available", format_bytes(total),
-              format_bytes(available));
+              "weights at this precision need {}, a step {}; {} are available", format_bytes(weights),
+              format_bytes(other_bytes), format_bytes(available));
 }
 
 Result<void> load_item(const Item& item) {
@@ -250,12 +250,12 @@ uint64_t ModelWeights::bytes() const {
 }
 
 Result<ModelWeights> ModelWeights::load(const Checkpoint& checkpoint, const ModelConfig& config,
-                                        const Precision& precision, int n_threads,
+                                        const Precision& precision, int n_threads, uint64_t other_bytes,
                                         const std::function<bool(double)>& progress) {
   ModelWeights weights;
   Plan plan(checkpoint, config, precision);
   RETURN_IF_ERROR(plan.add_all(weights));
-  RETURN_IF_ERROR(check_memory(checkpoint, plan.items()));
+  RETURN_IF_ERROR(check_memory(checkpoint, plan.items(), other_bytes));
   ParallelLoad load(plan.items(), progress);
   if (auto loaded = load.run(n_threads); !loaded) {
     return std::unexpected(loaded.error().within(checkpoint.path().string()));

@@ -47,8 +47,10 @@ struct ModelWeights {
   // kCorrupt: a tensor is missing, has a wrong shape, or holds NaN or infinity; kUnsupported: a tensor that
   // this architecture does not use would be left out; kCancelled: `progress` (called on this thread, share
   // done) said no.
+  // kResourceExhausted: weights and `other_bytes`, what the caller will allocate, exceed the available
+  // memory.
   static Result<ModelWeights> load(const Checkpoint& checkpoint, const ModelConfig& config,
-                                   const Precision& precision, int n_threads,
+                                   const Precision& precision, int n_threads, uint64_t other_bytes,
                                    const std::function<bool(double)>& progress);
 };
 

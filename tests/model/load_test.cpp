@@ -5,8 +5,11 @@
 #include <limits>
 #include <numeric>
 
+#include "base/memory.h"
 #include "model/json_data.h"
+#include "model/llama_workspace.h"
 #include "model/matrix_loader.h"
+#include "model/rope_table.h"
 #include "model/synthetic_model.h"
 
 namespace assay {
@@ -120,6 +123,7 @@ TEST(ModelLoad, hostile_metadata_is_refused_with_its_key) {
       {"llama.attention.head_count", int64_t{3}, ErrorCode::kCorrupt, "3 heads cannot share 2"},
       {"llama.attention.head_count_kv", int64_t{0}, ErrorCode::kCorrupt, "head_count_kv is 0"},
       {"llama.attention.value_length", int64_t{4}, ErrorCode::kUnsupported, "keys of 8 and values of 4"},
+      {"llama.attention.key_length", int64_t{512}, ErrorCode::kUnsupported, "heads of 512 values"},
       {"llama.rope.dimension_count", int64_t{7}, ErrorCode::kCorrupt, "7 of 8 values"},
       {"llama.rope.dimension_count", int64_t{16}, ErrorCode::kCorrupt, "16 of 8 values"},
       {"llama.rope.freq_base", -1.0, ErrorCode::kCorrupt, "llama.rope.freq_base is -1"},
@@ -158,6 +162,15 @@ TEST(ModelLoad, impossible_options_and_precisions_are_refused) {
                  "1..64");
 }
 
+TEST(ModelLoad, context_beyond_available_memory_is_refused_with_the_sum) {
+  auto model = recorded_model("wide_heads");
+  constexpr uint64_t kBytesPerPosition = 12 * 2 * sizeof(float);  // 12 pairs
+  const uint64_t context = available_memory_bytes() / kBytesPerPosition + 1;
+  if (context > uint64_t{1} << 28) GTEST_SKIP() << "this machine has room for the longest context";
+  model.set("llama.context_length", static_cast<int64_t>(context));
+  expect_refusal(load(model.write()), ErrorCode::kResourceExhausted, "weights at this precision need");
+}
+
 TEST(ModelLoad, progress_ends_at_one_and_can_cancel) {
   auto model = recorded_model("plain");
   const auto& path = model.write();
@@ -188,7 +201,10 @@ TEST(ModelLoad, bytes_are_the_sum_of_the_effective_formats) {
         sum += format.bytes;
       }
       EXPECT_EQ(sum, model->weight_bytes());
-      EXPECT_GT(model->workspace_bytes(), 0U);
+      const uint64_t needed = LlamaWorkspace::bytes_needed(model->config(), 32, false) +
+                              RopeTable::bytes_needed(model->config(), model->max_context());
+      EXPECT_GE(model->workspace_bytes(), needed);
+      EXPECT_LT(model->workspace_bytes(), needed + 16384);  // the lists of tasks
     }
   }
 }
