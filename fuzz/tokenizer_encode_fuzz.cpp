@@ -39,7 +39,8 @@ VocabSpec byte_level_spec(Input& input) {
     spec.tokens.emplace_back(assay::tokenizer_internal::spell_byte(static_cast<uint8_t>(byte)));
   }
   const auto rules = assay::tokenizer_internal::all_pre_tokenizer_rules();
-  spec.pre_tokenizer = rules[input.byte() % rules.size()].names[0];
+  const auto& chosen = rules[input.byte() % rules.size()];
+  spec.pre_tokenizer = chosen.raw_utf8 ? "default" : chosen.names[0];
   for (int merges = input.byte() % 16; merges > 0; --merges) {
     const std::string left = spec.tokens[input.byte() % spec.tokens.size()];
     const std::string right = spec.tokens[input.byte() % spec.tokens.size()];
