@@ -8,7 +8,7 @@
 
 namespace {
 
-const assay::RequestLimits kLimits{.n_vocab = 1000};
+const assay::ApiLimits kLimits{.n_vocab = 1000};
 
 void check(const assay::GenerationOptions& options) {
   const bool sound = options.n >= 1 && options.n <= kLimits.max_choices && !options.model.empty() &&

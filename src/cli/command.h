@@ -31,5 +31,6 @@ int report_error(const Error& error);
 Run configure_completion_command(CLI::App& app);
 Run configure_inspect_command(CLI::App& app);
 Run configure_pull_command(CLI::App& app);
+Run configure_serve_command(CLI::App& app);
 
 }  // namespace assay

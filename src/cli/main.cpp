@@ -16,6 +16,9 @@ constexpr std::array kCommands = {
     Command{"pull", "fetch a model", "assay pull smollm2-135m", configure_pull_command},
     Command{"inspect", "show what is in a checkpoint", "assay inspect smollm2-135m",
             configure_inspect_command},
+    Command{"serve", "serve a model over the OpenAI API, held to a plan",
+            "assay serve --plan plan.json\n  assay serve --model smollm2-135m --weights int8 --port 8080",
+            configure_serve_command},
     Command{"completion", "print a shell completion script", "assay completion bash > ~/.assay-completion",
             configure_completion_command},
 };

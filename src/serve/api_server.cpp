@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
@@ -21,6 +22,8 @@ namespace {
 namespace json = boost::json;
 using ResponderPtr = std::shared_ptr<Responder>;
 
+// Normalising may shorten a text before it is cut into tokens; hardly to a quarter.
+constexpr size_t kNormalisingSlack = 4;
 constexpr double kFlushSeconds = 5;  // for clients to take what was generated before the deadline
 
 bool is_json_type(const HttpRequest& request) {
@@ -38,7 +41,13 @@ class OpenAiServer final : public ApiServer {
         model_(std::move(model)),
         serve_metrics_(metrics_),
         created_(std::time(nullptr)) {
-    config_.limits.n_vocab = model_.engine->tokenizer().vocab_size();
+    const Tokenizer& tokenizer = model_.engine->tokenizer();
+    config_.limits.n_vocab = tokenizer.vocab_size();
+    size_t longest_token = 1;
+    for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
+      longest_token = std::max(longest_token, tokenizer.token_bytes(id).size());
+    }
+    hopeless_bytes_ = kNormalisingSlack * longest_token * static_cast<size_t>(model_.engine->max_context());
     serve_metrics_.describe(model_.name, model_.precision);
     metrics_.on_collect([this] { serve_metrics_.collect(model_.engine->stats()); });
   }
@@ -76,7 +85,9 @@ class OpenAiServer final : public ApiServer {
   void show_version(const HttpRequest&, const ResponderPtr& responder);
 
   std::optional<ApiError> refuse_now(const HttpRequest& request) const;
+  bool serves(std::string_view name) const;
   ApiError unknown_model(std::string_view name) const;
+  ApiResult<std::vector<int32_t>> encode(std::string_view text, bool rendered, std::string_view field) const;
   std::optional<ApiError> check_lengths(const std::vector<std::vector<int32_t>>& prompts,
                                         const GenerationOptions& options, std::string_view field) const;
   ApiResult<std::vector<int32_t>> chat_prompt(const std::vector<ChatMessage>& messages) const;
@@ -89,6 +100,7 @@ class OpenAiServer final : public ApiServer {
   MetricRegistry metrics_;
   ServeMetrics serve_metrics_;
   const int64_t created_;
+  size_t hopeless_bytes_ = 0;  // a longer text cannot fit into the context
   std::atomic<bool> ready_{false};
   std::atomic<bool> draining_{false};
   std::unique_ptr<HttpServer> http_;
@@ -139,8 +151,8 @@ void OpenAiServer::list_models(const HttpRequest&, const ResponderPtr& responder
 
 void OpenAiServer::show_model(const HttpRequest& request, const ResponderPtr& responder) {
   const std::string_view id = request.path_parameter("id");
-  responder->respond(id == model_.name ? json_response(200, model_object(listing()))
-                                       : to_response(unknown_model(id)));
+  responder->respond(serves(id) ? json_response(200, model_object(listing()))
+                                : to_response(unknown_model(id)));
 }
 
 void OpenAiServer::show_health(const HttpRequest&, const ResponderPtr& responder) {
@@ -197,12 +209,32 @@ std::optional<ApiError> OpenAiServer::refuse_now(const HttpRequest& request) con
   return std::nullopt;
 }
 
+bool OpenAiServer::serves(std::string_view name) const {
+  return name == model_.name ||
+         std::find(model_.aliases.begin(), model_.aliases.end(), name) != model_.aliases.end();
+}
+
 ApiError OpenAiServer::unknown_model(std::string_view name) const {
   return {.status = 404,
           .message = fmt::format("the model '{}' does not exist here; this server has '{}'",
                                  name.substr(0, 200), model_.name),
           .param = "model",
           .code = "model_not_found"};
+}
+
+// Refuses what cannot fit before it keeps the I/O thread busy.
+ApiResult<std::vector<int32_t>> OpenAiServer::encode(std::string_view text, bool rendered,
+                                                     std::string_view field) const {
+  if (text.size() > hopeless_bytes_) {
+    return std::unexpected(
+        ApiError{.status = 400,
+                 .message = fmt::format("this model's context is {} tokens; {} bytes of {} "
+                                        "cannot fit",
+                                        model_.engine->max_context(), text.size(), field),
+                 .param = std::string(field),
+                 .code = "context_length_exceeded"});
+  }
+  return model_.engine->tokenizer().encode(text, {.add_bos = true, .parse_special = rendered});
 }
 
 std::optional<ApiError> OpenAiServer::check_lengths(const std::vector<std::vector<int32_t>>& prompts,
@@ -249,7 +281,7 @@ ApiResult<std::vector<int32_t>> OpenAiServer::chat_prompt(const std::vector<Chat
   }
   if (!text)
     return std::unexpected(engine_failure({ErrorCode::kInternal, "chat template", text.error().message()}));
-  return model_.engine->tokenizer().encode(*text, {.add_bos = true, .parse_special = true});
+  return encode(*text, true, "messages");
 }
 
 ResponseIdentity OpenAiServer::identity(Endpoint endpoint, const GenerationOptions& options) const {
@@ -267,7 +299,7 @@ void OpenAiServer::complete_chat(const HttpRequest& request, const ResponderPtr&
   auto parsed = parse_chat_request(request.body, config_.limits);
   if (!parsed) return responder->respond(to_response(parsed.error()));
   GenerationOptions& options = parsed->options;
-  if (options.model != model_.name) return responder->respond(to_response(unknown_model(options.model)));
+  if (!serves(options.model)) return responder->respond(to_response(unknown_model(options.model)));
   auto prompt = chat_prompt(parsed->messages);
   if (!prompt) return responder->respond(to_response(prompt.error()));
   std::vector<std::vector<int32_t>> prompts;
@@ -285,13 +317,15 @@ void OpenAiServer::complete_text(const HttpRequest& request, const ResponderPtr&
   auto parsed = parse_completion_request(request.body, config_.limits);
   if (!parsed) return responder->respond(to_response(parsed.error()));
   GenerationOptions& options = parsed->options;
-  if (options.model != model_.name) return responder->respond(to_response(unknown_model(options.model)));
+  if (!serves(options.model)) return responder->respond(to_response(unknown_model(options.model)));
   std::vector<std::vector<int32_t>> prompts;
   for (PromptInput& input : parsed->prompts) {
     if (auto* ids = std::get_if<std::vector<int32_t>>(&input)) {
       prompts.push_back(std::move(*ids));
     } else {
-      prompts.push_back(model_.engine->tokenizer().encode(std::get<std::string>(input), {.add_bos = true}));
+      auto encoded = encode(std::get<std::string>(input), false, "prompt");
+      if (!encoded) return responder->respond(to_response(encoded.error()));
+      prompts.push_back(std::move(*encoded));
     }
   }
   if (const auto refusal = check_lengths(prompts, options, "prompt")) {

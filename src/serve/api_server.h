@@ -24,7 +24,8 @@ namespace assay {
 
 // What is served under a name.
 struct ServedModel {
-  std::string name;
+  std::string name;                  // as /v1/models lists it
+  std::vector<std::string> aliases;  // further names that requests may use
   std::shared_ptr<Engine> engine;
   std::string precision;  // effective, in words
   // Messages to a prompt, and a prompt to ids. No function: the model cannot chat, for the reason given.
@@ -34,7 +35,7 @@ struct ServedModel {
 
 struct ServeConfig {
   ServerConfig http;
-  RequestLimits limits;  // n_vocab is filled from the engine
+  ApiLimits limits;  // n_vocab is filled from the engine
 };
 
 class ApiServer {

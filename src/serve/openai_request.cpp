@@ -78,7 +78,7 @@ void read_seed(FieldReader& fields, SamplingParams& sampling) {
   }
 }
 
-void read_logit_bias(FieldReader& fields, const RequestLimits& limits, SamplingParams& sampling) {
+void read_logit_bias(FieldReader& fields, const ApiLimits& limits, SamplingParams& sampling) {
   const json::object* biases = fields.object("logit_bias");
   if (biases == nullptr) return;
   if (biases->size() > 1024) {
@@ -103,7 +103,7 @@ void read_logit_bias(FieldReader& fields, const RequestLimits& limits, SamplingP
   if (entries.failed()) fields.fail_with(entries.error());
 }
 
-void read_sampling(FieldReader& fields, const RequestLimits& limits, SamplingParams& sampling) {
+void read_sampling(FieldReader& fields, const ApiLimits& limits, SamplingParams& sampling) {
   const auto set = [&](std::string_view name, NumberRange range, float& target) {
     if (const auto value = fields.number(name, range)) target = static_cast<float>(*value);
   };
@@ -121,7 +121,7 @@ void read_sampling(FieldReader& fields, const RequestLimits& limits, SamplingPar
   read_logit_bias(fields, limits, sampling);
 }
 
-void read_stop(FieldReader& fields, const RequestLimits& limits, std::vector<std::string>& stop) {
+void read_stop(FieldReader& fields, const ApiLimits& limits, std::vector<std::string>& stop) {
   const json::value* value = fields.any("stop");
   if (value == nullptr) return;
   const auto add = [&](const json::value& entry) {
@@ -170,7 +170,7 @@ void read_response_format(FieldReader& fields) {
 }
 
 // What both endpoints share.
-void read_common(FieldReader& fields, const RequestLimits& limits, GenerationOptions& options) {
+void read_common(FieldReader& fields, const ApiLimits& limits, GenerationOptions& options) {
   options.model = fields.text("model").value_or("");
   if (options.model.empty()) {
     fields.fail("model", "is required: the name of a model as /v1/models lists it",
@@ -241,7 +241,7 @@ void read_message(FieldReader& message, ChatMessage& out) {
   message.finish();
 }
 
-void read_messages(FieldReader& fields, const RequestLimits& limits, std::vector<ChatMessage>& messages) {
+void read_messages(FieldReader& fields, const ApiLimits& limits, std::vector<ChatMessage>& messages) {
   const json::array* list = fields.array("messages");
   if (list == nullptr) {
     return fields.fail("messages", "is required: an array of messages", "missing_required_parameter");
@@ -279,7 +279,7 @@ void read_chat_max_tokens(FieldReader& fields, GenerationOptions& options) {
 // --- completions ---
 
 // True when `value` is an array of token ids in range; otherwise a failure is recorded.
-bool read_ids(FieldReader& fields, const json::array& list, const RequestLimits& limits,
+bool read_ids(FieldReader& fields, const json::array& list, const ApiLimits& limits,
               std::vector<int32_t>& ids) {
   ids.reserve(list.size());
   for (const json::value& entry : list) {
@@ -297,7 +297,7 @@ bool read_ids(FieldReader& fields, const json::array& list, const RequestLimits&
   return true;
 }
 
-void read_prompts(FieldReader& fields, const RequestLimits& limits, std::vector<PromptInput>& prompts) {
+void read_prompts(FieldReader& fields, const ApiLimits& limits, std::vector<PromptInput>& prompts) {
   const json::value* prompt = fields.any("prompt");
   if (prompt == nullptr) return fields.fail("prompt", "is required", "missing_required_parameter");
   if (const json::string* text = prompt->if_string()) {
@@ -336,7 +336,7 @@ void read_prompts(FieldReader& fields, const RequestLimits& limits, std::vector<
 
 }  // namespace
 
-ApiResult<ChatCompletionRequest> parse_chat_request(std::string_view body, const RequestLimits& limits) {
+ApiResult<ChatCompletionRequest> parse_chat_request(std::string_view body, const ApiLimits& limits) {
   auto object = parse_body(body);
   if (!object) return std::unexpected(object.error());
   FieldReader fields(*object);
@@ -351,7 +351,7 @@ ApiResult<ChatCompletionRequest> parse_chat_request(std::string_view body, const
   return request;
 }
 
-ApiResult<CompletionRequest> parse_completion_request(std::string_view body, const RequestLimits& limits) {
+ApiResult<CompletionRequest> parse_completion_request(std::string_view body, const ApiLimits& limits) {
   auto object = parse_body(body);
   if (!object) return std::unexpected(object.error());
   FieldReader fields(*object);

@@ -18,7 +18,7 @@
 namespace assay {
 
 // What the server and its model allow.
-struct RequestLimits {
+struct ApiLimits {
   int32_t n_vocab = 0;     // token ids in prompts and logit_bias must be below
   int max_choices = 16;    // n
   int max_prompts = 64;    // of one completion request
@@ -50,8 +50,8 @@ struct CompletionRequest {
   std::vector<PromptInput> prompts;
 };
 
-ApiResult<ChatCompletionRequest> parse_chat_request(std::string_view body, const RequestLimits& limits);
-ApiResult<CompletionRequest> parse_completion_request(std::string_view body, const RequestLimits& limits);
+ApiResult<ChatCompletionRequest> parse_chat_request(std::string_view body, const ApiLimits& limits);
+ApiResult<CompletionRequest> parse_completion_request(std::string_view body, const ApiLimits& limits);
 
 // The seed of choice `index`: choices of one request must differ, and the same request must repeat.
 SamplingParams sampling_of_choice(const SamplingParams& sampling, int index);

@@ -45,6 +45,13 @@ TEST(ApiServer, models_are_listed_and_shown) {
   EXPECT_EQ(text_at(json_of(served.get("/v1/models/org%2Ftoy")), "/precision"), "weights int8:32 (2)");
 }
 
+TEST(ApiServer, alias_is_accepted_and_answers_under_the_real_name) {
+  Served served;
+  const RawResponse response = served.post("/v1/completions", R"({"model":"default","prompt":"x"})");
+  EXPECT_EQ(response.status, 200);
+  EXPECT_EQ(text_at(json_of(response), "/model"), "org/toy");
+}
+
 TEST(ApiServer, version_health_and_metrics_answer) {
   Served served;
   EXPECT_EQ(text_at(json_of(served.get("/version")), "/version"), "0.1.0");

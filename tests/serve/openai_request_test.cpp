@@ -10,7 +10,7 @@
 namespace assay {
 namespace {
 
-const RequestLimits kLimits{.n_vocab = 1000};
+const ApiLimits kLimits{.n_vocab = 1000};
 
 std::string chat(const std::string& more) {
   return R"({"model":"m","messages":[{"role":"user","content":"hi"}])" + (more.empty() ? "" : "," + more) +

@@ -47,7 +47,8 @@ struct Served {
   explicit Served(FakeEngine::Options options = {}, ServeConfig config = {}, bool ready = true,
                   bool can_chat = true) {
     engine = std::make_shared<FakeEngine>(std::move(options));
-    ServedModel model{.name = "org/toy", .engine = engine, .precision = "weights int8:32 (2)"};
+    ServedModel model{
+        .name = "org/toy", .aliases = {"default"}, .engine = engine, .precision = "weights int8:32 (2)"};
     if (can_chat) {
       model.render_chat = toy_template;
     } else {

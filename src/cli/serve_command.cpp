@@ -1,0 +1,261 @@
+// `assay serve`: an OpenAI-compatible server for one model at one precision, from a plan or from flags.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/units.h"
+#include "cli/command.h"
+#include "cli/known_models.h"
+#include "cli/model_options.h"
+#include "cli/shutdown_signals.h"
+#include "records/plan.h"
+#include "serve/api_server.h"
+#include "tune/model_identity.h"
+
+namespace assay {
+namespace {
+
+struct ServeFlags {
+  ModelOptions model;
+  std::string plan;
+  std::string host = "127.0.0.1";
+  int port = 8000;
+  std::string model_name;
+  std::string kv_memory;
+  int max_sequences = 16;
+  int max_queue = 1024;
+  int step_tokens = 512;
+  int page_tokens = 16;
+  bool no_prefix_cache = false;
+  double drain_seconds = 30;
+  bool dry_run = false;
+  bool log_requests = false;
+};
+
+template <class... Args>
+void say(fmt::format_string<Args...> format, Args&&... args) {
+  std::printf("%s\n", fmt::format(format, std::forward<Args>(args)...).c_str());
+  std::fflush(stdout);  // who starts the server through a pipe waits for these lines
+}
+
+// The plan's model and precision become those of the flags.
+Result<std::optional<Plan>> apply_plan(ServeFlags& flags) {
+  if (flags.plan.empty()) {
+    if (flags.model.model.empty()) {
+      return fail(ErrorCode::kInvalidArgument, "serve",
+                  "say what to serve: --plan plan.json or --model MODEL");
+    }
+    return std::nullopt;
+  }
+  ASSIGN_OR_RETURN(Plan plan, read_plan(flags.plan));
+  if (flags.model.model.empty()) flags.model.model = plan.model.path;
+  flags.model.precision = to_string(plan.chosen()->precision);
+  ASSIGN_OR_RETURN(const std::filesystem::path path, resolve_model(flags.model.model));
+  ASSIGN_OR_RETURN(const ModelIdentity now, identify_model(path));
+  if (now.hash != plan.model.hash || now.file_bytes != plan.model.file_bytes) {
+    return fail(ErrorCode::kInvalidArgument, flags.plan,
+                "was made for another content of {}; run assay tune again", path.string());
+  }
+  return plan;
+}
+
+std::string name_of(const ServeFlags& flags) {
+  if (!flags.model_name.empty()) return flags.model_name;
+  const std::filesystem::path path(flags.model.model);
+  for (const KnownModel& known : known_models()) {
+    if (known.name == flags.model.model || known.file == path.filename().string())
+      return std::string(known.name);
+  }
+  return path.has_extension() ? path.stem().string() : path.filename().string();
+}
+
+// Where the KV cache's size comes from: the flag, else what the contract's memory bound leaves, else the
+// engine's rule.
+Result<uint64_t> kv_budget(const ServeFlags& flags, const std::optional<Plan>& plan, const Model& model) {
+  const uint64_t available = available_memory_bytes();
+  uint64_t budget = 0;
+  if (!flags.kv_memory.empty()) {
+    auto asked = parse_bytes(flags.kv_memory);
+    if (!asked) return std::unexpected(asked.error().within("--kv-memory"));
+    if (*asked == 0) return fail(ErrorCode::kInvalidArgument, "--kv-memory", "must be above zero");
+    budget = *asked;
+  } else if (plan && plan->contract.memory.resident_bytes) {
+    const uint64_t bound = *plan->contract.memory.resident_bytes;
+    const uint64_t fixed = model.weight_bytes() + model.workspace_bytes();
+    if (fixed >= bound) {
+      return fail(ErrorCode::kResourceExhausted, flags.plan,
+                  "the contract allows {} of memory; weights and workspace alone take {}",
+                  format_bytes(bound), format_bytes(fixed));
+    }
+    budget = bound - fixed;
+  }
+  if (budget > available) {
+    return fail(ErrorCode::kResourceExhausted, "memory",
+                "the KV cache would take {}, only {} are available; lower "
+                "--kv-memory, --context or --max-sequences",
+                format_bytes(budget), format_bytes(available));
+  }
+  return budget;
+}
+
+void print_memory(const Engine& engine, const ServeFlags& flags, uint64_t available_before) {
+  const Model& model = engine.model();
+  const KvLayout layout = model.kv_layout(flags.page_tokens);
+  const auto blocks = static_cast<uint64_t>(engine.stats().kv_blocks_total);
+  const uint64_t kv = blocks * layout.block_bytes();
+  const uint64_t total = model.weight_bytes() + model.workspace_bytes() + kv;
+  say("memory     weights {}, workspace {}, KV {}: {} in all", format_bytes(model.weight_bytes()),
+      format_bytes(model.workspace_bytes()), format_bytes(kv), format_bytes(total));
+  say("           KV holds {} tokens ({} pages of {}, {:.0f} B a token)", blocks * flags.page_tokens, blocks,
+      flags.page_tokens, layout.bytes_per_token());
+  say("           of {} available at the start, {} stay free in reserve", format_bytes(available_before),
+      format_bytes(available_before > total ? available_before - total : 0));
+  say("batch      up to {} sequences of up to {} tokens, {} more may wait; {} tokens a step",
+      flags.max_sequences, engine.max_context(), flags.max_queue, flags.step_tokens);
+}
+
+// One short generation through everything that a request will use.
+Result<double> try_canary(const LoadedModel& loaded, Engine& engine) {
+  const Stopwatch clock;
+  GenerationRequest request;
+  if (loaded.has_template()) {
+    ASSIGN_OR_RETURN(const std::string prompt, loaded.render({{"user", "Hello"}}));
+    request.prompt = loaded.encode_prompt(prompt);
+  } else {
+    request.prompt = loaded.tokenizer()->encode("Hello");
+  }
+  request.sampling.temperature = 0;
+  request.sampling.logprobs = true;
+  request.max_tokens = 4;
+  ASSIGN_OR_RETURN(const GeneratedText text, generate(engine, std::move(request)));
+  if (text.completion.reason == FinishReason::kError) {
+    return std::unexpected(text.completion.error.value_or(Error{ErrorCode::kInternal, "canary", "failed"}));
+  }
+  const bool finite =
+      std::all_of(text.logprobs.begin(), text.logprobs.end(), [](float value) { return value <= 0; });
+  if (text.tokens.empty() || !finite) {
+    return fail(ErrorCode::kInternal, "canary", "the model gave no sound answer to its first request");
+  }
+  return clock.seconds();
+}
+
+ServedModel served_model(const ServeFlags& flags, const LoadedModel& loaded, std::shared_ptr<Engine> engine) {
+  ServedModel served{.name = name_of(flags),
+                     .aliases = {"default"},
+                     .engine = std::move(engine),
+                     .precision = describe_effective_precision(*loaded.model())};
+  if (loaded.has_template()) {
+    served.render_chat = [loaded](const std::vector<ChatMessage>& messages) {
+      return loaded.render(messages);
+    };
+  } else {
+    served.no_chat_reason = loaded.template_error();
+  }
+  return served;
+}
+
+// Fails when the port is taken, before minutes are spent on loading.
+Result<void> try_port(const ServeFlags& flags) {
+  if (flags.port == 0) return {};
+  ServerConfig config{.address = flags.host, .port = static_cast<uint16_t>(flags.port)};
+  RETURN_IF_ERROR(HttpServer::start(std::move(config), {}));
+  return {};
+}
+
+Result<int> serve_until_signal(const ServeFlags& flags, const LoadedModel& loaded,
+                               std::shared_ptr<Engine> engine) {
+  ASSIGN_OR_RETURN(const ShutdownSignals signals, ShutdownSignals::install());
+  ServeConfig config;
+  config.http.address = flags.host;
+  config.http.port = static_cast<uint16_t>(flags.port);
+  ASSIGN_OR_RETURN(const auto server,
+                   ApiServer::start(std::move(config), served_model(flags, loaded, engine)));
+  say("address    http://{}", server->address());
+  ASSIGN_OR_RETURN(const double canary_seconds, try_canary(loaded, *engine));
+  server->set_ready();
+  say("ready      canary answered in {}", format_seconds(canary_seconds));
+  signals.wait();
+  say("draining   up to {} for running requests; a second signal ends at once",
+      format_seconds(flags.drain_seconds));
+  const bool clean = server->drain(flags.drain_seconds);
+  say("stopped    {}", clean ? "every request was answered" : "some requests were cut");
+  return kExitDone;
+}
+
+Result<int> run_serve(ServeFlags flags) {
+  if (flags.log_requests) set_log_level(LogLevel::kDebug);
+  ASSIGN_OR_RETURN(const std::optional<Plan> plan, apply_plan(flags));
+  if (!flags.dry_run) RETURN_IF_ERROR(try_port(flags));
+  const uint64_t available_before = available_memory_bytes();
+  const Stopwatch clock;
+  ASSIGN_OR_RETURN(const LoadedModel loaded, load_model(flags.model, flags.step_tokens, true));
+  EngineConfig config;
+  ASSIGN_OR_RETURN(config.kv_budget_bytes, kv_budget(flags, plan, *loaded.model()));
+  config.page_tokens = flags.page_tokens;
+  config.max_sequences = flags.max_sequences;
+  config.max_queue = flags.max_queue;
+  config.step_token_budget = flags.step_tokens;
+  config.prefix_cache = !flags.no_prefix_cache;
+  ASSIGN_OR_RETURN(std::shared_ptr<Engine> engine,
+                   Engine::create(loaded.model(), loaded.tokenizer(), config));
+  say("model      {} ({})", name_of(flags), loaded.path().string());
+  say("precision  {}", describe_effective_precision(*loaded.model()));
+  say("backend    {}, loaded in {}", loaded.model()->backend().name(), format_seconds(clock.seconds()));
+  print_memory(*engine, flags, available_before);
+  if (!loaded.has_template()) say("note       no chat: {}", loaded.template_error());
+  if (flags.dry_run) return kExitDone;
+  return serve_until_signal(flags, loaded, std::move(engine));
+}
+
+}  // namespace
+
+Run configure_serve_command(CLI::App& app) {
+  auto flags = std::make_shared<ServeFlags>();
+  app.add_option("--plan", flags->plan, "serve what `assay tune` chose (plan.json)");
+  app.add_option("--model,model", flags->model.model,
+                 "checkpoint or short name; with --plan: where it is now");
+  add_precision_options(app, flags->model);
+  app.add_option("--host", flags->host, "address to listen on; 0.0.0.0 is every network")
+      ->capture_default_str();
+  app.add_option("--port", flags->port, "port; 0 picks a free one")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
+  app.add_option("--model-name", flags->model_name, "name in the API; \"default\" is accepted too");
+  app.add_option("--max-sequences", flags->max_sequences, "sequences that run together")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  app.add_option("--max-queue", flags->max_queue, "sequences that may wait; more get 429")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app.add_option(
+      "--kv-memory", flags->kv_memory,
+      "memory of the KV cache, e.g. \"2 GiB\"; default: what the contract leaves, or enough for every "
+      "sequence but at most half of the free memory");
+  app.add_option("--step-tokens", flags->step_tokens, "most tokens computed in one step")
+      ->check(CLI::Range(16, 1 << 16))
+      ->capture_default_str();
+  app.add_option("--page-tokens", flags->page_tokens, "tokens of a KV page")
+      ->check(CLI::IsMember({16, 32}))
+      ->capture_default_str();
+  app.add_flag("--no-prefix-cache", flags->no_prefix_cache, "compute every prompt from its first token");
+  app.add_option("--drain-timeout", flags->drain_seconds, "seconds that running requests get after SIGTERM")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->capture_default_str();
+  app.add_flag("--dry-run", flags->dry_run, "load, print the memory account and end");
+  app.add_flag("--log-requests", flags->log_requests, "log every request");
+  return [flags] {
+    const auto code = run_serve(*flags);
+    return code ? *code : report_error(code.error());
+  };
+}
+
+}  // namespace assay
