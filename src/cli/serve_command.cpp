@@ -24,6 +24,8 @@
 namespace assay {
 namespace {
 
+constexpr uint64_t kDefaultKvBytes = kGiB;
+
 struct ServeFlags {
   ModelOptions model;
   std::string plan;
@@ -82,29 +84,26 @@ std::string name_of(const ServeFlags& flags) {
 // engine's rule.
 Result<uint64_t> kv_budget(const ServeFlags& flags, const std::optional<Plan>& plan, const Model& model) {
   const uint64_t available = available_memory_bytes();
-  uint64_t budget = 0;
   if (!flags.kv_memory.empty()) {
-    auto asked = parse_bytes(flags.kv_memory);
+    const auto asked = parse_bytes(flags.kv_memory);
     if (!asked) return std::unexpected(asked.error().within("--kv-memory"));
     if (*asked == 0) return fail(ErrorCode::kInvalidArgument, "--kv-memory", "must be above zero");
-    budget = *asked;
-  } else if (plan && plan->contract.memory.resident_bytes) {
+    if (*asked <= available) return *asked;
+    return fail(ErrorCode::kResourceExhausted, "--kv-memory", "{} were asked for, only {} are available",
+                format_bytes(*asked), format_bytes(available));
+  }
+  if (plan && plan->contract.memory.resident_bytes) {
     const uint64_t bound = *plan->contract.memory.resident_bytes;
     const uint64_t fixed = model.weight_bytes() + model.workspace_bytes();
-    if (fixed >= bound) {
-      return fail(ErrorCode::kResourceExhausted, flags.plan,
-                  "the contract allows {} of memory; weights and workspace alone take {}",
-                  format_bytes(bound), format_bytes(fixed));
-    }
-    budget = bound - fixed;
+    if (fixed < bound) return std::min(bound - fixed, std::max<uint64_t>(available, 1));
+    return fail(ErrorCode::kResourceExhausted, flags.plan,
+                "the contract allows {} of memory; weights and workspace alone take {}", format_bytes(bound),
+                format_bytes(fixed));
   }
-  if (budget > available) {
-    return fail(ErrorCode::kResourceExhausted, "memory",
-                "the KV cache would take {}, only {} are available; lower "
-                "--kv-memory, --context or --max-sequences",
-                format_bytes(budget), format_bytes(available));
-  }
-  return budget;
+  const double one_sequence =
+      model.kv_layout(flags.page_tokens).bytes_per_token() * (model.max_context() + flags.page_tokens);
+  const uint64_t usual = std::max(kDefaultKvBytes, static_cast<uint64_t>(one_sequence));
+  return usual <= available / 2 ? usual : 0;  // 0: the engine's rule, at most half of what is available
 }
 
 void print_memory(const Engine& engine, const ServeFlags& flags, uint64_t available_before) {
@@ -165,7 +164,6 @@ ServedModel served_model(const ServeFlags& flags, const LoadedModel& loaded, std
 
 // Fails when the port is taken, before minutes are spent on loading.
 Result<void> try_port(const ServeFlags& flags) {
-  if (flags.port == 0) return {};
   ServerConfig config{.address = flags.host, .port = static_cast<uint16_t>(flags.port)};
   RETURN_IF_ERROR(HttpServer::start(std::move(config), {}));
   return {};
@@ -192,6 +190,7 @@ Result<int> serve_until_signal(const ServeFlags& flags, const LoadedModel& loade
 }
 
 Result<int> run_serve(ServeFlags flags) {
+  if (flags.host == "localhost") flags.host = "127.0.0.1";
   if (flags.log_requests) set_log_level(LogLevel::kDebug);
   ASSIGN_OR_RETURN(const std::optional<Plan> plan, apply_plan(flags));
   if (!flags.dry_run) RETURN_IF_ERROR(try_port(flags));
