@@ -52,7 +52,7 @@ enum class FinishReason { kStop, kLength, kCancelled, kError, kCount };
 
 struct Usage {
   int prompt_tokens = 0;
-  int completion_tokens = 0;
+  int completion_tokens = 0;  // sampled, with the end-of-generation token, which is not delivered as an event
   int cached_prompt_tokens = 0;  // taken from the prefix cache
   double queue_seconds = 0;
   double prefill_seconds = 0;  // from first scheduled to first token
