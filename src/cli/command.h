@@ -32,5 +32,6 @@ Run configure_completion_command(CLI::App& app);
 Run configure_inspect_command(CLI::App& app);
 Run configure_pull_command(CLI::App& app);
 Run configure_serve_command(CLI::App& app);
+Run configure_run_command(CLI::App& app);
 
 }  // namespace assay

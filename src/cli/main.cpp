@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::array kCommands = {
     Command{"pull", "fetch a model", "assay pull smollm2-135m", configure_pull_command},
+    Command{"run", "chat in the terminal, or one answer with --prompt",
+            "assay run smollm2-135m --prompt \"Why is the sky blue?\" --temperature 0", configure_run_command},
     Command{"inspect", "show what is in a checkpoint", "assay inspect smollm2-135m",
             configure_inspect_command},
     Command{"serve", "serve a model over the OpenAI API, held to a plan",
