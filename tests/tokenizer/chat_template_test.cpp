@@ -165,6 +165,9 @@ TEST_F(ChatTemplateTest, hostile_templates_end_with_exhausted_resources) {
       "{% macro m(x) %}{{ m([x]) }}{% endmacro %}{{ m(1) }}",
       "{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}",
       "{% set ns = namespace() %}{% set ns.self = [ns] %}{{ ns }}",
+      "{% set ns = namespace(v='a') %}{% for i in range(9999) %}{% set ns.v = ns.v | map('string') %}{% "
+      "endfor %}"
+      "{{ ns.v | list }}",
       "{{ 'x' * 10 ** 12 }}",
       "{{ [0] * 10 ** 12 }}",
       "{{ range(10 ** 9) | list }}",

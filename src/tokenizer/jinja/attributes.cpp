@@ -201,7 +201,8 @@ Value get_slice(Heap& heap, const Value& object, const Value& start, const Value
     const SliceBounds bounds = resolve_slice(start, stop, step, range->length);
     size_t count = 0;
     for_each_index(bounds, [&](size_t) { ++count; });
-    return heap.make<Range>(range->start + range->step * bounds.start, range->step * bounds.step, count);
+    return heap.make<Range>(range->start + range->step * bounds.start,
+                            range->start + range->step * bounds.stop, range->step * bounds.step, count);
   }
   fail_render("'{}' object cannot be sliced", type_name(object));
 }

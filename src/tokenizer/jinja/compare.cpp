@@ -167,8 +167,8 @@ std::optional<Value> ItemReader::next() {
     return range->at(position_++);
   }
   if (auto* iterator = iterable_.as<Iterator>()) {
-    if (iterator->next >= iterator->items.size()) return std::nullopt;
-    return iterator->items[iterator->next++];
+    const DepthGuard guard(heap_.budget());  // iterators over iterators over ...
+    return iterator->next();
   }
   return std::nullopt;  // undefined: an empty sequence
 }

@@ -17,7 +17,7 @@ struct Method {
 Value count_items(Interpreter& interpreter, Value& self, const Arguments& arguments) {
   const BoundArguments bound("count", arguments, {"value"}, 1);
   Integer count = 0;
-  for (const Value& item : self.as<Sequence>()->items) {
+  for (const Value& item : collect(interpreter.heap(), self)) {
     if (equal(interpreter.heap(), item, bound.at(0))) ++count;
   }
   return count;
@@ -25,7 +25,7 @@ Value count_items(Interpreter& interpreter, Value& self, const Arguments& argume
 
 Value find_index(Interpreter& interpreter, Value& self, const Arguments& arguments) {
   const BoundArguments bound("index", arguments, {"value", "start", "stop"}, 1);
-  const auto& items = self.as<Sequence>()->items;
+  const std::vector<Value> items = collect(interpreter.heap(), self);
   const auto length = static_cast<Integer>(items.size());
   const auto from_front = [&](Integer index) {
     return index < 0 ? std::max<Integer>(index + length, 0) : index;
@@ -111,6 +111,7 @@ std::optional<Value> find_in(Heap& heap, const std::array<Method, n>& methods, c
 
 std::optional<Value> find_container_method(Heap& heap, const Value& object, std::string_view name) {
   if (object.as<Dict>()) return find_in(heap, kDictMethods, object, name);
+  if (object.as<Range>()) return find_in(heap, kSequenceMethods, object, name);
   const auto* sequence = object.as<Sequence>();
   if (!sequence) return std::nullopt;
   if (auto found = find_in(heap, kSequenceMethods, object, name)) return found;

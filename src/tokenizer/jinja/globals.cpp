@@ -26,7 +26,7 @@ Value make_range(Interpreter& interpreter, Value&, const Arguments& arguments) {
   if (step < 0 && start > stop) length = (start - stop - step - 1) / -step;
   if (length > kMaxRange)
     fail_limit("range() has {} items, at most {} are allowed", print_integer(length), kMaxRange);
-  return interpreter.heap().make<Range>(start, step, static_cast<size_t>(length));
+  return interpreter.heap().make<Range>(start, stop, step, static_cast<size_t>(length));
 }
 
 // dict(mapping or pairs, **named); namespace() takes the same.

@@ -214,7 +214,8 @@ Interpreter::Flow Interpreter::execute(const FilterBlock& node) {
   const Value* const outer = std::exchange(block_text_, &text);
   const Value filtered = evaluate(*node.filter);
   block_text_ = outer;
-  write(print(heap_, filtered));
+  if (!filtered.text()) fail_render("a filter block must give a string, not {}", type_name(filtered));
+  write(filtered.text()->bytes);
   return Flow::kNormal;
 }
 

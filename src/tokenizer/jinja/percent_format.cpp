@@ -43,8 +43,10 @@ class PercentFormatter {
   }
 
  private:
-  // Python takes any list here for a mapping and does not mind when it is not used.
-  bool is_mapping_like() const { return values_.as<Sequence>() && !tuple_; }
+  // Python takes whatever has subscripts here for a mapping and does not mind when it is not used.
+  bool is_mapping_like() const {
+    return (values_.as<Sequence>() && !tuple_) || values_.as<Range>() || values_.is_undefined();
+  }
 
   char peek() const {
     if (position_ >= format_.size()) fail_render("incomplete format");

@@ -75,10 +75,12 @@ bool is_lower(Heap& heap, const Value& value) {
 bool is_upper(Heap& heap, const Value& value) {
   return is_cased_as(print(heap, value), true);
 }
-bool is_filter(Heap&, const Value& value) {
+bool is_filter(Heap& heap, const Value& value) {
+  heap.make<Dict>()->find(value);  // refuses what cannot be a key, as a look-up in Python does
   return value.text() && find_filter(value.text()->bytes);
 }
-bool is_test(Heap&, const Value& value) {
+bool is_test(Heap& heap, const Value& value) {
+  heap.make<Dict>()->find(value);  // refuses what cannot be a key, as a look-up in Python does
   return value.text() && find_test(value.text()->bytes);
 }
 

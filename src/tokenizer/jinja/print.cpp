@@ -77,7 +77,7 @@ class Printer {
       append_view(out, *view);
     } else if (const auto* range = value.as<Range>()) {
       out +=
-          fmt::format("range({}, {}", print_integer(range->start), print_integer(range->at(range->length)));
+          fmt::format("range({}, {}", print_integer(range->start), print_integer(range->stop));
       out += range->step == 1 ? ")" : fmt::format(", {})", print_integer(range->step));
     } else if (const auto* space = value.as<Namespace>()) {
       const DepthGuard guard(heap_.budget());  // a namespace may hold itself

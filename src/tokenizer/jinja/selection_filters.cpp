@@ -1,5 +1,7 @@
 // map, select, reject, selectattr, rejectattr.
+#include <algorithm>
 #include <array>
+#include <functional>
 
 #include "tokenizer/jinja/arguments.h"
 #include "tokenizer/jinja/filter_table.h"
@@ -16,59 +18,99 @@ std::string_view callable_name(const Value& value, std::string_view what) {
   return name->bytes;
 }
 
-Value map_attribute(Interpreter& interpreter, const Value& input, const Arguments& arguments) {
+using Transform = std::function<Value(const Value& item)>;
+
+Transform map_attribute(Heap& heap, const Arguments& arguments) {
   const BoundArguments bound("map", arguments, {"attribute", "default"}, 1);
-  Heap& heap = interpreter.heap();
-  std::vector<Value> mapped;
-  ItemReader reader(heap, input);
-  while (auto item = reader.next())
-    mapped.push_back(follow_path(heap, *item, bound.at(0), bound.find_some(1)));
-  return heap.iterator("generator", std::move(mapped));
+  const Value path = bound.at(0);
+  const std::optional<Value> fallback = bound.find_some(1) ? std::optional<Value>(bound.at(1)) : std::nullopt;
+  return [&heap, path, fallback](const Value& item) {
+    return follow_path(heap, item, path, fallback ? &*fallback : nullptr);
+  };
 }
 
-Value map(Interpreter& interpreter, const Value& input, const Arguments& arguments) {
-  if (!truth(input)) return interpreter.heap().iterator("generator", {});
-  if (arguments.positional.empty()) {
-    for (const auto& [name, value] : arguments.named) {
-      if (name == "attribute") return map_attribute(interpreter, input, arguments);
-    }
-    fail_render("map requires a filter argument");
-  }
-  const std::string_view filter = callable_name(arguments.positional[0], "filter");
+Transform map_filter(Interpreter& interpreter, const Arguments& arguments) {
+  if (arguments.positional.empty()) fail_render("map requires a filter argument");
   Arguments rest = arguments;
+  const Value filter = rest.positional.front();
   rest.positional.erase(rest.positional.begin());
-  std::vector<Value> mapped;
-  ItemReader reader(interpreter.heap(), input);
-  while (auto item = reader.next()) mapped.push_back(interpreter.apply_filter(filter, *item, rest));
-  return interpreter.heap().iterator("generator", std::move(mapped));
+  return [&interpreter, filter, rest](const Value& item) {
+    return interpreter.apply_filter(callable_name(filter, "filter"), item, rest);
+  };
 }
 
-// Keeps the items whose value (or attribute) passes the test, or those that do not.
+// Items are mapped one by one as they are read; so are the arguments checked only then.
+Value map(Interpreter& interpreter, const Value& input, const Arguments& arguments) {
+  const bool by_attribute =
+      arguments.positional.empty() &&
+      std::ranges::any_of(arguments.named, [](auto& named) { return named.first == "attribute"; });
+  struct State {
+    ItemReader reader;
+    Transform transform;
+  };
+  const auto start = [&interpreter, arguments, by_attribute, input] {
+    return State{ItemReader(interpreter.heap(), input), by_attribute
+                                                            ? map_attribute(interpreter.heap(), arguments)
+                                                            : map_filter(interpreter, arguments)};
+  };
+  return interpreter.heap().iterator(
+      "generator", [start, input, state = std::optional<State>()]() mutable -> std::optional<Value> {
+        if (!truth(input)) return std::nullopt;
+        if (!state) state.emplace(start());
+        auto item = state->reader.next();
+        if (!item) return std::nullopt;
+        return state->transform(*item);
+      });
+}
+
+// How select and its kin judge an item: by a test or by its truth, on itself or on an attribute.
+struct Judge {
+  Judge(Interpreter& owner, const Arguments& arguments, bool uses_attribute)
+      : interpreter(owner), by_attribute(uses_attribute), rest(arguments) {
+    if (by_attribute) {
+      if (rest.positional.empty()) fail_render("missing parameter for attribute name");
+      path = take_first();
+    }
+    if (!rest.positional.empty()) test = take_first();
+  }
+
+  Value take_first() {
+    Value first = rest.positional.front();
+    rest.positional.erase(rest.positional.begin());
+    return first;
+  }
+
+  bool passes(const Value& item) const {
+    const Value value = by_attribute ? follow_path(interpreter.heap(), item, path) : item;
+    return test ? interpreter.apply_test(callable_name(*test, "test"), value, rest) : truth(value);
+  }
+
+  Interpreter& interpreter;
+  bool by_attribute;
+  Arguments rest;
+  Value path;
+  std::optional<Value> test;
+};
+
+// Keeps the items that pass, or those that do not.
 Value select(Interpreter& interpreter, const Value& input, const Arguments& arguments, bool by_attribute,
              bool wanted) {
-  Heap& heap = interpreter.heap();
-  if (!truth(input)) return heap.iterator("generator", {});
-  Arguments rest = arguments;
-  Value path;
-  if (by_attribute) {
-    if (rest.positional.empty()) fail_render("missing parameter for attribute name");
-    path = rest.positional.front();
-    rest.positional.erase(rest.positional.begin());
-  }
-  std::optional<Value> test;
-  if (!rest.positional.empty()) {
-    test = rest.positional.front();
-    rest.positional.erase(rest.positional.begin());
-  }
-  std::vector<Value> kept;
-  ItemReader reader(heap, input);
-  while (auto item = reader.next()) {
-    const Value value = by_attribute ? follow_path(heap, *item, path) : *item;
-    const bool passed =
-        test ? interpreter.apply_test(callable_name(*test, "test"), value, rest) : truth(value);
-    if (passed == wanted) kept.push_back(std::move(*item));
-  }
-  return heap.iterator("generator", std::move(kept));
+  struct State {
+    ItemReader reader;
+    Judge judge;
+  };
+  const auto start = [&interpreter, arguments, by_attribute, input] {
+    return State{ItemReader(interpreter.heap(), input), Judge(interpreter, arguments, by_attribute)};
+  };
+  return interpreter.heap().iterator(
+      "generator", [start, input, wanted, state = std::optional<State>()]() mutable -> std::optional<Value> {
+        if (!truth(input)) return std::nullopt;
+        if (!state) state.emplace(start());
+        while (auto item = state->reader.next()) {
+          if (state->judge.passes(*item) == wanted) return item;
+        }
+        return std::nullopt;
+      });
 }
 
 template <bool by_attribute, bool wanted>

@@ -88,44 +88,47 @@ Value reverse(Interpreter& interpreter, const Value& input, const Arguments& arg
     for (const Value& item : items) out += item.text()->bytes;
     return heap.text(std::move(out), text->markup);
   }
-  return find_length(input) ? heap.iterator("reversed", std::move(items)) : heap.list(std::move(items));
+  if (!find_length(input)) return heap.list(std::move(items));
+  return heap.iterator_over("reversed", [items] { return items; });
 }
 
 Value items(Interpreter& interpreter, const Value& input, const Arguments& arguments) {
   const BoundArguments bound("items", arguments, {}, 0);
   Heap& heap = interpreter.heap();
-  std::vector<Value> pairs;
-  if (!input.is_undefined()) {
+  return heap.iterator_over("generator", [&heap, input] {
+    std::vector<Value> pairs;
+    if (input.is_undefined()) return pairs;
     const auto* dict = input.as<Dict>();
     if (!dict) fail_render("can only get item pairs from a mapping, not from {}", type_name(input));
     for (const auto& [key, value] : dict->entries) pairs.push_back(heap.tuple({key, value}));
+    return pairs;
+  });
+}
+
+// A list of the item's attributes (commas between them), or of the item alone. Lists compare their first
+// difference, so that equal keys need no order.
+Value sort_key(Heap& heap, const Value& item, const Value* path, bool case_sensitive) {
+  if (!path) return heap.list({fold_case(heap, item, case_sensitive)});
+  if (!path->text()) return heap.list({fold_case(heap, follow_path(heap, item, *path), case_sensitive)});
+  std::vector<Value> keys;
+  std::string_view rest = path->text()->bytes;
+  for (bool more = true; more;) {
+    const size_t comma = rest.find(',');
+    more = comma != std::string_view::npos;
+    const Value part = heap.text(std::string(rest.substr(0, comma)));
+    keys.push_back(fold_case(heap, follow_path(heap, item, part), case_sensitive));
+    if (more) rest.remove_prefix(comma + 1);
   }
-  return heap.iterator("generator", std::move(pairs));
+  return heap.list(std::move(keys));
 }
 
 Value sort(Interpreter& interpreter, const Value& input, const Arguments& arguments) {
   const BoundArguments bound("sort", arguments, {"reverse", "case_sensitive", "attribute"}, 0);
   Heap& heap = interpreter.heap();
-  const bool case_sensitive = bound.truth_or(1, false);
-  const Value* path = bound.find_some(2);
   std::vector<Keyed> entries;
-  if (path && path->text() && path->text()->bytes.find(',') != std::string::npos) {
-    // Several attributes with commas between: a list of keys.
-    ItemReader reader(heap, input);
-    while (auto item = reader.next()) {
-      std::vector<Value> keys;
-      std::string_view rest = path->text()->bytes;
-      for (bool more = true; more;) {
-        const size_t comma = rest.find(',');
-        more = comma != std::string_view::npos;
-        const Value part = heap.text(std::string(rest.substr(0, comma)));
-        keys.push_back(fold_case(heap, follow_path(heap, *item, part), case_sensitive));
-        if (more) rest.remove_prefix(comma + 1);
-      }
-      entries.push_back({heap.list(std::move(keys)), *item});
-    }
-  } else {
-    entries = key_items(heap, input, path, case_sensitive);
+  ItemReader reader(heap, input);
+  while (auto item = reader.next()) {
+    entries.push_back({sort_key(heap, *item, bound.find_some(2), bound.truth_or(1, false)), *item});
   }
   sort_by_key(heap, entries, bound.truth_or(0, false));
   std::vector<Value> sorted;
@@ -152,19 +155,26 @@ Value dictsort(Interpreter& interpreter, const Value& input, const Arguments& ar
   return heap.list(std::move(sorted));
 }
 
-Value unique(Interpreter& interpreter, const Value& input, const Arguments& arguments) {
-  const BoundArguments bound("unique", arguments, {"case_sensitive", "attribute"}, 0);
-  Heap& heap = interpreter.heap();
+std::vector<Value> unique_items(Heap& heap, const Value& input, const Value* path, bool case_sensitive) {
   Dict* seen = heap.make<Dict>();
   std::vector<Value> kept;
-  for (Keyed& entry : key_items(heap, input, bound.find_some(1), bound.truth_or(0, false))) {
+  for (Keyed& entry : key_items(heap, input, path, case_sensitive)) {
     heap.budget().spend();
     if (seen->find(entry.key)) continue;
     heap.reserve_values(2);
     seen->set(entry.key, None{});
     kept.push_back(std::move(entry.item));
   }
-  return heap.iterator("generator", std::move(kept));
+  return kept;
+}
+
+Value unique(Interpreter& interpreter, const Value& input, const Arguments& arguments) {
+  const BoundArguments bound("unique", arguments, {"case_sensitive", "attribute"}, 0);
+  const Value path = bound.find(1) ? bound.at(1) : Value(None{});
+  return interpreter.heap().iterator_over(
+      "generator", [&heap = interpreter.heap(), input, path, case_sensitive = bound.truth_or(0, false)] {
+        return unique_items(heap, input, path.is_none() ? nullptr : &path, case_sensitive);
+      });
 }
 
 template <bool want_max>
@@ -206,48 +216,51 @@ Value group_by(Interpreter& interpreter, const Value& input, const Arguments& ar
   return heap.list(std::move(groups));
 }
 
-Value batch(Interpreter& interpreter, const Value& input, const Arguments& arguments) {
+std::vector<Value> make_batches(Heap& heap, const Value& input, const Arguments& arguments) {
   const BoundArguments bound("batch", arguments, {"linecount", "fill_with"}, 1);
-  Heap& heap = interpreter.heap();
-  const Integer size = bound.integer(0);
+  const Value& size = bound.at(0);
   std::vector<Value> rows, row;
   ItemReader reader(heap, input);
   while (auto item = reader.next()) {
-    if (static_cast<Integer>(row.size()) == size) rows.push_back(heap.list(std::exchange(row, {})));
+    if (equal(heap, row.size(), size)) rows.push_back(heap.list(std::exchange(row, {})));
     row.push_back(*item);
   }
-  if (!row.empty()) {
-    if (bound.find_some(1) && static_cast<Integer>(row.size()) < size) {
-      const Integer missing = size - static_cast<Integer>(row.size());
-      if (missing > kMaxRange) fail_limit("batch fills up more than {} items", kMaxRange);
-      row.insert(row.end(), static_cast<size_t>(missing), bound.at(1));
-    }
-    rows.push_back(heap.list(std::move(row)));
+  if (row.empty()) return rows;
+  if (bound.find_some(1) && less(heap, row.size(), size)) {
+    const Integer missing = bound.integer(0) - static_cast<Integer>(row.size());
+    if (missing > kMaxRange) fail_limit("batch fills up more than {} items", kMaxRange);
+    row.insert(row.end(), static_cast<size_t>(missing), bound.at(1));
   }
-  return heap.iterator("generator", std::move(rows));
+  rows.push_back(heap.list(std::move(row)));
+  return rows;
 }
 
-Value slice(Interpreter& interpreter, const Value& input, const Arguments& arguments) {
+std::vector<Value> make_slices(Heap& heap, const Value& input, const Arguments& arguments) {
   const BoundArguments bound("slice", arguments, {"slices", "fill_with"}, 1);
-  Heap& heap = interpreter.heap();
   const std::vector<Value> all = collect(heap, input);
   const Integer count = bound.integer(0);
   if (count == 0) fail_render("integer division or modulo by zero");
   if (count > kMaxRange) fail_limit("slice makes more than {} lists", kMaxRange);
   std::vector<Value> rows;
-  if (count > 0) {
-    const size_t slices = static_cast<size_t>(count);
-    const size_t base = all.size() / slices, extra = all.size() % slices;
-    auto position = all.begin();
-    for (size_t i = 0; i < slices; ++i) {
-      const auto end = position + static_cast<std::ptrdiff_t>(base + (i < extra ? 1 : 0));
-      std::vector<Value> row(position, end);
-      if (bound.find_some(1) && i >= extra) row.push_back(bound.at(1));
-      rows.push_back(heap.list(std::move(row)));
-      position = end;
-    }
+  if (count < 0) return rows;
+  const size_t slices = static_cast<size_t>(count);
+  const size_t base = all.size() / slices, extra = all.size() % slices;
+  auto position = all.begin();
+  for (size_t i = 0; i < slices; ++i) {
+    const auto end = position + static_cast<std::ptrdiff_t>(base + (i < extra ? 1 : 0));
+    std::vector<Value> row(position, end);
+    if (bound.find_some(1) && i >= extra) row.push_back(bound.at(1));
+    rows.push_back(heap.list(std::move(row)));
+    position = end;
   }
-  return heap.iterator("generator", std::move(rows));
+  return rows;
+}
+
+template <std::vector<Value> (*make_rows)(Heap&, const Value&, const Arguments&)>
+Value group_rows(Interpreter& interpreter, const Value& input, const Arguments& arguments) {
+  return interpreter.heap().iterator_over("generator", [&heap = interpreter.heap(), input, arguments] {
+    return make_rows(heap, input, arguments);
+  });
 }
 
 Value attribute(Interpreter& interpreter, const Value& input, const Arguments& arguments) {
@@ -276,8 +289,8 @@ constexpr std::array<FilterEntry, 18> kFilters = {{{"default", defaulted},
                                                    {"min", extreme<false>},
                                                    {"max", extreme<true>},
                                                    {"groupby", group_by},
-                                                   {"batch", batch},
-                                                   {"slice", slice},
+                                                   {"batch", group_rows<make_batches>},
+                                                   {"slice", group_rows<make_slices>},
                                                    {"attr", attribute}}};
 
 }  // namespace

@@ -151,14 +151,14 @@ Value indent(Interpreter& interpreter, const Value& input, const Arguments& argu
 Value truncate(Interpreter& interpreter, const Value& input, const Arguments& arguments) {
   const BoundArguments bound("truncate", arguments, {"length", "killwords", "end", "leeway"}, 0);
   Heap& heap = interpreter.heap();
-  if (!input.text()) fail_render("truncate takes a string, not {}", type_name(input));
-  const std::string_view text = input.text()->bytes;
   const std::string_view end = bound.find(2) ? bound.text(2) : "...";
   const Integer length = bound.integer_or(0, 255);
   const Integer leeway = bound.find_some(3) ? bound.integer(3) : 5;
   const Integer kept = length - static_cast<Integer>(count_characters(end));
   if (kept < 0 || leeway < 0) fail_render("truncate: length and leeway are too small");
-  if (static_cast<Integer>(input.text()->length) <= length + leeway) return input;
+  if (static_cast<Integer>(length_of(input)) <= length + leeway) return input;  // lists as well
+  if (!input.text()) fail_render("truncate takes a string, not {}", type_name(input));
+  const std::string_view text = input.text()->bytes;
   std::string_view head = text.substr(0, character_offset(text, static_cast<size_t>(kept)));
   if (!bound.truth_or(1, false)) {
     const size_t space = head.rfind(' ');

@@ -146,6 +146,20 @@ std::string_view DictView::type_name() const {
   return "dict_view";
 }
 
+std::optional<Value> Range::attribute(Heap&, std::string_view name) {
+  if (name == "start") return Value(start);
+  if (name == "stop") return Value(stop);
+  if (name == "step") return Value(step);
+  return std::nullopt;
+}
+
+std::optional<Value> Iterator::next() {
+  if (!produce) return std::nullopt;
+  std::optional<Value> item = produce();
+  if (!item) produce = nullptr;
+  return item;
+}
+
 std::optional<Value> Namespace::attribute(Heap&, std::string_view name) {
   const Value* found = attributes.find(name);
   return found ? std::optional<Value>(*found) : std::nullopt;
@@ -171,11 +185,25 @@ Value Heap::tuple(std::vector<Value> items) {
   return made;
 }
 
-Value Heap::iterator(std::string_view type, std::vector<Value> items) {
-  reserve_values(items.size());
-  auto* made = make<Iterator>(type, std::move(items));
-  for (const Value& item : made->items) deepen(*made, item);
-  return made;
+Value Heap::iterator(std::string_view type, Iterator::Produce produce) {
+  return make<Iterator>(type, std::move(produce));
+}
+
+Value Heap::iterator_over(std::string_view type, std::function<std::vector<Value>()> make_items) {
+  struct State {
+    std::vector<Value> items;
+    size_t next = 0;
+    bool made = false;
+  };
+  return iterator(type,
+                  [this, make = std::move(make_items), state = State{}]() mutable -> std::optional<Value> {
+                    if (!std::exchange(state.made, true)) {
+                      state.items = make();
+                      reserve_values(state.items.size());
+                    }
+                    if (state.next >= state.items.size()) return std::nullopt;
+                    return state.items[state.next++];
+                  });
 }
 
 void deepen(Object& container, const Value& item) {

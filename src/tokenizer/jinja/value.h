@@ -8,6 +8,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -159,23 +160,27 @@ struct DictView : Object {
 };
 
 struct Range : Object {
-  Range(Integer from, Integer by, size_t count) : start(from), step(by), length(count) {}
+  Range(Integer from, Integer to, Integer by, size_t count)
+      : start(from), stop(to), step(by), length(count) {}
   std::string_view type_name() const override { return "range"; }
+  std::optional<Value> attribute(Heap& heap, std::string_view name) override;
   Integer at(size_t index) const { return start + step * static_cast<Integer>(index); }
 
-  const Integer start, step;
+  const Integer start, stop, step;
   const size_t length;
 };
 
-// What a filter such as `map` gives: its items are consumed by whoever reads them first.
+// What a filter such as `map` gives: makes its items when they are read, for whoever reads them first.
 struct Iterator : Object {
-  Iterator(std::string_view name, std::vector<Value> values) : type(name), items(std::move(values)) {}
+  using Produce = std::function<std::optional<Value>()>;  // nothing: the end
+
+  Iterator(std::string_view name, Produce make_next) : type(name), produce(std::move(make_next)) {}
   std::string_view type_name() const override { return type; }
   std::string describe() const override { return "<" + std::string(type) + " object>"; }
+  std::optional<Value> next();
 
   const std::string_view type;
-  std::vector<Value> items;
-  size_t next = 0;
+  Produce produce;  // empty once it has ended
 };
 
 // namespace(): attributes that a template may set from inside a loop.
@@ -214,7 +219,9 @@ class Heap {
   Value text(std::string bytes, bool markup = false);
   Value list(std::vector<Value> items);
   Value tuple(std::vector<Value> items);
-  Value iterator(std::string_view type, std::vector<Value> items);
+  Value iterator(std::string_view type, Iterator::Produce produce);
+  // The same from a list that is made as a whole when the first item is read.
+  Value iterator_over(std::string_view type, std::function<std::vector<Value>()> make_items);
   // Before a container takes `count` more values.
   void reserve_values(size_t count) { budget_.take(count * sizeof(Value)); }
 

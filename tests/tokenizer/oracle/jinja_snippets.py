@@ -135,6 +135,13 @@ SNIPPETS = {
         "{% set ns = namespace(count=0) %}{% for x in xs %}{% set ns.count = ns.count + x %}{% endfor %}{{ ns.count }}", "{% set ns = namespace() %}{% set ns.a = 1 %}{{ ns.a }}{{ ns.b }}|{{ ns }}", "{% set ns = namespace({'a': 1}, b=2) %}{{ ns.a }}{{ ns.b }}{{ ns['a'] }}|", "{% set user.name = 1 %}", "{% set ns.x = 1 %}", "{% set x = namespace(a=[]) %}{{ x.a }}{% set x.a = x.a + [1] %}{{ x.a }}", "{% set none = 1 %}", "{% set 5 = 1 %}", "{% set x.y.z = 1 %}", "{% set x = %}", "{% set x = 1 if off else 2 %}{{ x }}", "{% set x = missing %}{{ x is defined }}{{ x }}|", "{{ x }}|{% set x = 1 %}{{ x }}", "{% set x = x | default(7) %}{{ x }}", "{% set name = name ~ '!' %}{{ name }}", "{% for i in [1] %}{% set name = name ~ i %}{{ name }}{% endfor %}{{ name }}", "{% set x = 'a' %}{% set y %}{{ x }}{% set x = 'b' %}{{ x }}{% endset %}{{ x }}{{ y }}", "{% set x = {'a': [1, 2]} %}{{ x.a[1] }}", "{% set f = xs.index %}{{ f(2) }}", "{% set _ = 5 %}{{ _ }}", "{% set x = y = 1 %}", "{% set a, b, c = 'xyz' %}{{ c }}{{ a }}", "{% set range = 5 %}{{ range }}", "{% set true = 1 %}", "{% set x -%}  a  {%- endset %}[{{ x }}]", "{% for i in [1] %}{{ q }}{% for j in [1] %}{{ n }}{% endfor %}{% set n = 2 %}{{ n }}{% endfor %}{{ n }}",
         "{% macro m() %}{{ name }}{% endmacro %}{{ m() }}{% set name = 'x' %}{{ m() }}", "{% for i in [1] %}{{ name }}{% endfor %}{% set name = 'x' %}", "{% if flag %}{{ name }}{% set name = 'x' %}{% endif %}{{ name }}",
     ],
+    "found by random templates": [
+        "{{ 'x' % missing }}|{{ 'x' % range(2) }}", "{{ [] is filter }}", "{{ {} is test }}", "{{ 'cab' | sort(attribute='age') }}", "{{ [none, none] | sort }}",
+        "{{ range(5, 0, -2) }} {{ range(5)[::2] }} {{ range(3).index(2) }} {{ range(3).count(7) }} {{ range(1, 9, 3).stop }}", "{% filter length %}abc{% endfilter %}",
+        "{{ 5 | select | list }}", "{{ not 5 | map('upper') }}", "{{ [1, 'a'] | select('gt', 0) | first }}", "{{ missing | truncate(5) }}|{{ [1] | truncate(5) }}",
+        "{% set g = 5 | batch(2) %}ok", "{{ 5 | batch(2) | list }}", "{{ [[1]] | unique is iterable }}", "{{ xs | map('upper') | map('length') | first }}",
+        "{{ '{:{}}|{}'.format('x', 3, 4) }}", "{{ ' a  b c '.split(none, 1) }}{{ ' a b  c '.rsplit(none, 1) }}",
+    ],
     "hidden names": [
         "{% macro m() %}{{ name }}{% endmacro %}{{ m() }}{% if flag %}{% set name = 'x' %}{% endif %}{{ m() }}",
         "{% macro m() %}{{ name }}{% endmacro %}{{ m() }}{% if off %}{% set name = 'x' %}{% else %}{% set name = 'y' %}{% endif %}{{ m() }}",
