@@ -31,32 +31,72 @@ std::unexpected<Error> bad_logits(std::span<const float> logits) {
               *bad, bad - logits.begin(), logits.size());
 }
 
-// Best-first candidates with their weights, cut after the smallest prefix that holds `share` of `total`, and
-// before the first weight below `min_weight`. Sorts no more than it reads.
-void cut_tail(std::vector<Candidate>& candidates, bool sorted, double total, float share, float min_weight) {
-  size_t n_sorted = sorted ? candidates.size() : 0;
-  double sum = 0;
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    if (i == n_sorted) {
-      n_sorted = std::min(candidates.size(), std::max<size_t>(64, n_sorted * 4));
-      std::partial_sort(candidates.begin() + static_cast<ptrdiff_t>(i),
-                        candidates.begin() + static_cast<ptrdiff_t>(n_sorted), candidates.end(), better);
+// Cuts to the smallest set of best candidates that holds `target` of the weight: quickselect by weight, so
+// that the set is found without being sorted. O(n) on average.
+void cut_to_nucleus(std::vector<Candidate>& candidates, double target) {
+  constexpr ptrdiff_t kFew = 32;
+  auto low = candidates.begin(),
+       high = candidates.end();  // everything before `low` is in, from `high` on is out
+  double sum = 0;                // of what is in
+  while (high - low > kFew) {
+    // The median of three as the pivot, in the first place while the others are parted.
+    const auto middle = low + (high - low) / 2;
+    if (better(*low, *middle)) std::iter_swap(low, middle);
+    if (better(*(high - 1), *low)) std::iter_swap(low, high - 1);
+    if (better(*middle, *low)) std::iter_swap(low, middle);
+    const Candidate pivot = *low;
+    auto end = std::partition(low + 1, high, [&](const Candidate& c) { return better(c, pivot); });
+    std::iter_swap(low, --end);
+    double sum_better = 0;
+    for (auto it = low; it != end; ++it) sum_better += static_cast<double>(it->weight);
+    if (sum + sum_better >= target) {
+      high = end;
+      continue;
     }
-    if (candidates[i].weight < min_weight) return candidates.resize(i);
-    sum += static_cast<double>(candidates[i].weight);
-    if (sum >= share * total) return candidates.resize(i + 1);
+    sum += sum_better + static_cast<double>(pivot.weight);
+    low = end + 1;
+    if (sum >= target) high = low;
+  }
+  std::sort(low, high, better);
+  while (low != high && sum < target) sum += static_cast<double>((low++)->weight);
+  candidates.erase(low, candidates.end());
+}
+
+void weigh(std::vector<Candidate>& candidates, float max, float temperature) {
+  for (Candidate& candidate : candidates) {
+    const std::span<const float> logit(&candidate.logit, 1);
+    softmax_weights(logit, max, 1 / temperature, {&candidate.weight, 1});
   }
 }
 
-void cut_after_top_k(const SamplingParams& params, float max, std::vector<Candidate>& candidates,
-                     std::vector<float>& scratch) {
-  scratch.resize(2 * candidates.size());
-  const std::span logits(scratch.data(), candidates.size());
-  const std::span weights(scratch.data() + candidates.size(), candidates.size());
-  std::ranges::transform(candidates, logits.begin(), &Candidate::logit);
-  const double total = softmax_weights(logits, max, 1 / params.temperature, weights);
-  for (size_t i = 0; i < candidates.size(); ++i) candidates[i].weight = weights[i];
-  cut_tail(candidates, true, total, params.top_p < 1 ? params.top_p : 2.0F, params.min_p);
+double total_weight(std::span<const Candidate> candidates) {
+  double total = 0;
+  for (const Candidate& candidate : candidates) total += static_cast<double>(candidate.weight);
+  return total;
+}
+
+// The index i with weights[0] + ... + weights[i - 1] <= position < ... + weights[i], never one of weight
+// zero. Whole blocks are skipped by their sums.
+size_t index_at(std::span<const float> weights, double position) {
+  constexpr size_t kBlock = 512;
+  size_t last = 0;  // catches the rounding of the sums
+  for (size_t begin = 0; begin < weights.size(); begin += kBlock) {
+    const auto block = weights.subspan(begin, std::min(kBlock, weights.size() - begin));
+    const double sum = sum_of(block);
+    if (sum <= 0) continue;
+    if (position >= sum) {
+      position -= sum;
+      last = begin +
+             static_cast<size_t>(std::ranges::find_if(block, [](float w) { return w > 0; }) - block.begin());
+      continue;
+    }
+    for (size_t i = 0; i < block.size(); ++i) {
+      if (block[i] > 0) last = begin + i;
+      if ((position -= static_cast<double>(block[i])) < 0) break;
+    }
+    return last;
+  }
+  return last;
 }
 
 }  // namespace
@@ -78,28 +118,31 @@ void select_largest(std::span<const float> logits, int64_t n, std::vector<Candid
   std::ranges::sort_heap(largest, better);
 }
 
-void select_candidates(std::span<const float> logits, const SamplingParams& params,
+void select_candidates(std::span<const float> logits, float max, const SamplingParams& params,
                        SamplerWorkspace& workspace) {
   std::vector<Candidate>& candidates = workspace.candidates;
-  const float max = range_of(logits).max;
   const auto n_vocab = std::ssize(logits);
+  double total = 0;
   if (params.top_k > 0 && params.top_k < n_vocab) {
     select_largest(logits, params.top_k, candidates);
-    return cut_after_top_k(params, max, candidates, workspace.weights);
+    weigh(candidates, max, params.temperature);
+    total = total_weight(candidates);
+  } else {
+    workspace.weights.resize(logits.size());
+    total = softmax_weights(logits, max, 1 / params.temperature, workspace.weights);
+    // All tokens below (1 - top_p) / n_vocab together hold less than 1 - top_p: none of them is in the
+    // nucleus. Half of that leaves room for rounding.
+    const double nucleus_floor =
+        params.top_p < 1 ? 0.5 * (1.0 - params.top_p) / static_cast<double>(n_vocab) : 0;
+    const float floor = std::max(params.min_p, static_cast<float>(nucleus_floor * total));
+    candidates.clear();
+    for (size_t i = 0; i < logits.size(); ++i) {
+      const float weight = workspace.weights[i];
+      if (weight >= floor) candidates.push_back({static_cast<int32_t>(i), logits[i], weight});
+    }
   }
-  workspace.weights.resize(logits.size());
-  const double total = softmax_weights(logits, max, 1 / params.temperature, workspace.weights);
-  // All tokens below (1 - top_p) / n_vocab together hold less than 1 - top_p: none of them is in the nucleus.
-  // Half of that leaves room for rounding.
-  const double nucleus_floor =
-      params.top_p < 1 ? 0.5 * (1.0 - params.top_p) / static_cast<double>(n_vocab) : 0;
-  const float floor = std::max(params.min_p, static_cast<float>(nucleus_floor * total));
-  candidates.clear();
-  for (size_t i = 0; i < logits.size(); ++i) {
-    const float weight = workspace.weights[i];
-    if (weight >= floor) candidates.push_back({static_cast<int32_t>(i), logits[i], weight});
-  }
-  if (params.top_p < 1) cut_tail(candidates, false, total, params.top_p, params.min_p);
+  if (params.top_p < 1) cut_to_nucleus(candidates, static_cast<double>(params.top_p) * total);
+  std::erase_if(candidates, [&](const Candidate& candidate) { return candidate.weight < params.min_p; });
 }
 
 Sampler::Sampler(SamplingParams params, std::span<const int32_t> prompt)
@@ -129,30 +172,22 @@ void Sampler::apply_bias_and_penalties(std::span<float> logits) const {
   }
 }
 
-int32_t Sampler::draw(std::span<const float> logits, SamplerWorkspace& workspace) {
+int32_t Sampler::draw(std::span<const float> logits, float max, SamplerWorkspace& workspace) {
   const bool cut =
       (params_.top_k > 0 && params_.top_k < std::ssize(logits)) || params_.top_p < 1 || params_.min_p > 0;
-  // A weight of zero is never drawn; `last` catches the rounding of the sum.
-  int32_t last = 0;
-  if (cut) {
-    select_candidates(logits, params_, workspace);
-    double total = 0;
-    for (const Candidate& candidate : workspace.candidates) total += static_cast<double>(candidate.weight);
-    double left = random_.uniform() * total;
-    for (const Candidate& candidate : workspace.candidates) {
-      if (candidate.weight > 0) last = candidate.token;
-      if ((left -= static_cast<double>(candidate.weight)) < 0) return candidate.token;
-    }
-    return last;
+  if (!cut) {
+    workspace.weights.resize(logits.size());
+    const double total = softmax_weights(logits, max, 1 / params_.temperature, workspace.weights);
+    return static_cast<int32_t>(index_at(workspace.weights, random_.uniform() * total));
   }
-  workspace.weights.resize(logits.size());
-  const double total =
-      softmax_weights(logits, range_of(logits).max, 1 / params_.temperature, workspace.weights);
-  double left = random_.uniform() * total;
-  for (size_t i = 0; i < workspace.weights.size(); ++i) {
-    const float weight = workspace.weights[i];
-    if (weight > 0) last = static_cast<int32_t>(i);
-    if ((left -= static_cast<double>(weight)) < 0) return static_cast<int32_t>(i);
+  select_candidates(logits, max, params_, workspace);
+  const std::vector<Candidate>& candidates = workspace.candidates;
+  double left = random_.uniform() * total_weight(candidates);
+  // A weight of zero is never drawn; `last` catches the rounding of the sum.
+  int32_t last = candidates.front().token;
+  for (const Candidate& candidate : candidates) {
+    if (candidate.weight > 0) last = candidate.token;
+    if ((left -= static_cast<double>(candidate.weight)) < 0) break;
   }
   return last;
 }
@@ -161,15 +196,17 @@ Result<SampledToken> Sampler::sample(std::span<const float> logits, SamplerWorks
   const LogitRange range = range_of(logits);
   if (!range.finite) return bad_logits(logits);
   std::span<const float> changed = logits;
+  float max = range.max;
   if (changes_logits()) {
     workspace.logits.assign(logits.begin(), logits.end());
     apply_bias_and_penalties(workspace.logits);
     changed = workspace.logits;
+    max = range_of(changed).max;
   }
   SampledToken sampled;
   sampled.token = params_.temperature == 0
-                      ? static_cast<int32_t>(std::ranges::max_element(changed) - changed.begin())
-                      : draw(changed, workspace);
+                      ? static_cast<int32_t>(std::ranges::find(changed, max) - changed.begin())
+                      : draw(changed, max, workspace);
   ++generated_[sampled.token];
   if (params_.logprobs || params_.top_logprobs > 0) report(logits, range.max, sampled, workspace);
   return sampled;

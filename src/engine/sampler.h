@@ -49,7 +49,7 @@ class Sampler {
  private:
   bool changes_logits() const;
   void apply_bias_and_penalties(std::span<float> logits) const;
-  int32_t draw(std::span<const float> logits, SamplerWorkspace& workspace);
+  int32_t draw(std::span<const float> logits, float max, SamplerWorkspace& workspace);
   void report(std::span<const float> logits, float max, SampledToken& sampled,
               SamplerWorkspace& workspace) const;
 
@@ -59,9 +59,9 @@ class Sampler {
   std::vector<int32_t> prompt_;                     // distinct; only for the repetition penalty
 };
 
-// Fills workspace.candidates with the tokens that top-k, top-p and min-p leave (temperature > 0): best first,
-// ties by lowest id; in order of id when only min-p cuts. The logits must be finite (LogitRange).
-void select_candidates(std::span<const float> logits, const SamplingParams& params,
+// Fills workspace.candidates with the tokens that top-k, top-p and min-p leave (temperature > 0), in an order
+// that depends on the logits alone. The logits must be finite and `max` their largest (LogitRange).
+void select_candidates(std::span<const float> logits, float max, const SamplingParams& params,
                        SamplerWorkspace& workspace);
 
 // The `n` largest logits, best first, ties by lowest id; weights are left 0. O(n_vocab + n log n log n_vocab)

@@ -19,4 +19,7 @@ LogitRange range_of(std::span<const float> logits);
 // order.
 double softmax_weights(std::span<const float> logits, float max, float scale, std::span<float> weights);
 
+// In double, in one fixed order.
+double sum_of(std::span<const float> values);
+
 }  // namespace assay

@@ -71,8 +71,9 @@ TEST(Sampler, kept_tokens_and_logprobs_are_those_of_numpy) {
 
     const std::vector<float> logits = recorded_logits(n_vocab, seed);
     SamplerWorkspace workspace;
-    select_candidates(logits, params, workspace);
+    select_candidates(logits, range_of(logits).max, params, workspace);
     std::vector<Candidate> kept = workspace.candidates;
+    std::ranges::sort(kept, {}, &Candidate::token);
     std::ranges::stable_sort(kept, std::greater{}, &Candidate::logit);
     double total = 0;
     for (const Candidate& candidate : kept) total += static_cast<double>(candidate.weight);
@@ -149,10 +150,10 @@ RC_GTEST_PROP(SelectCandidates, random_parameters_keep_what_a_full_sort_keeps, (
     sum += weights[i];
   }
   SamplerWorkspace workspace;
-  select_candidates(logits, params, workspace);
+  select_candidates(logits, range_of(logits).max, params, workspace);
   std::vector<Candidate> kept = workspace.candidates;
-  if (params.top_p == 1 && (params.top_k == 0 || params.top_k >= n_vocab))
-    std::ranges::stable_sort(kept, std::greater{}, &Candidate::logit);
+  std::ranges::sort(kept, {}, &Candidate::token);
+  std::ranges::stable_sort(kept, std::greater{}, &Candidate::logit);
   RC_ASSERT(kept.size() >= std::max<size_t>(shortest, params.min_p == 1 ? 1 : shortest));
   RC_ASSERT(kept.size() <= longest);
   RC_ASSERT(!kept.empty());
