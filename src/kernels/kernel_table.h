@@ -7,11 +7,8 @@
 //
 // Matmul semantics, y[r][o] = sum over k of w[o][k] * x[r][k], accumulated in f32 over ascending k:
 //   x f32 or bf16, w any   w is dequantised to f32 (unpack_row's values), products are added one k after the
-//   other;
-//                          bf16 x bf16 may take a pairwise instruction (VDPBF16PS) that treats subnormals as
-//                          zero
-//   x int8, w float        the same on the dequantised activations, scale * code
-//   x int8, w int8 / int4  for each 32 columns (16 when the weights' group is 16), exactly in integers,
+//   other x int8, w float        the same on the dequantised activations, scale * code x int8, w int8 / int4
+//   for each 32 columns (16 when the weights' group is 16), exactly in integers,
 //                          d = sum code_w * code_x - zero_point * sum code_x; then y += d * (scale_w *
 //                          scale_x) and, with minimums, y += minimum * (scale_x * sum code_x)
 #pragma once
