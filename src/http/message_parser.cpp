@@ -47,6 +47,11 @@ struct SinkBody {
   };
 };
 
+// Beast asserts that it sees the whole of "0\r\n\r\n" when it comes back to a last chunk that was cut. From
+// inside a chunk header or trailer a message never ends in less, so waiting for that many bytes costs
+// nothing.
+constexpr size_t kLastChunkBytes = 5;
+
 ParseFailure describe(const error_code& error, const ParserLimits& limits) {
   if (error == bhttp::error::body_limit) {
     return {413, fmt::format("the body is larger than {} bytes", limits.body_bytes)};
@@ -100,9 +105,10 @@ ParseStatus RequestParser::parse() {
   while (!beast_->parser.is_done()) {
     error_code error;
     const size_t left = buffer_.size() - consumed_total;
-    if (left == 0) break;
+    if (left == 0 || (in_chunk_header_ && left < kLastChunkBytes)) break;
     const size_t consumed = beast_->parser.put({buffer_.data() + consumed_total, left}, error);
     consumed_total += consumed;
+    in_chunk_header_ = head_done_ && error == bhttp::error::need_more;
     if (error == bhttp::error::need_more) {
       // Beast does not bound chunk headers and trailers.
       if (buffer_.size() - consumed_total > limits_.head_bytes) {
@@ -176,7 +182,7 @@ ParseStatus RequestParser::finish_head() {
 HttpRequest RequestParser::take() {
   HttpRequest taken = std::move(request_);
   request_ = {};
-  head_done_ = expects_continue_ = keeps_alive_ = false;
+  head_done_ = expects_continue_ = keeps_alive_ = in_chunk_header_ = false;
   head_bytes_ = 0;
   beast_ = std::make_unique<Beast>(limits_, request_.body);
   return taken;
@@ -214,8 +220,10 @@ ParseStatus ResponseParser::feed(std::string_view bytes) {
   ParseStatus status = ParseStatus::kNeedMore;
   while (!beast_->parser.is_done() && consumed_total < buffer_.size()) {
     error_code error;
-    consumed_total +=
-        beast_->parser.put({buffer_.data() + consumed_total, buffer_.size() - consumed_total}, error);
+    const size_t left = buffer_.size() - consumed_total;
+    if (in_chunk_header_ && left < kLastChunkBytes) break;
+    consumed_total += beast_->parser.put({buffer_.data() + consumed_total, left}, error);
+    in_chunk_header_ = head_done_ && error == bhttp::error::need_more;
     if (error == bhttp::error::need_more) {
       if (buffer_.size() - consumed_total > limits_.head_bytes) {
         status = refuse(fmt::format("a header is larger than {} bytes", limits_.head_bytes));

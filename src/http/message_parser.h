@@ -60,6 +60,7 @@ class RequestParser {
   HttpRequest request_;
   uint64_t head_bytes_ = 0;
   bool head_done_ = false;
+  bool in_chunk_header_ = false;  // the last step wanted more of a chunk header or trailer
   bool expects_continue_ = false;
   bool keeps_alive_ = false;
   ParseFailure failure_;
@@ -102,6 +103,7 @@ class ResponseParser {
   ResponseHead head_;
   uint64_t head_bytes_ = 0;
   bool head_done_ = false;
+  bool in_chunk_header_ = false;  // the last step wanted more of a chunk header or trailer
   bool stopped_ = false;
   std::string failure_;
 };
