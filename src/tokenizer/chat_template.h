@@ -1,8 +1,12 @@
 // Chat templates: the subset of Jinja2 that model files use (loops, conditions, filters, tests, namespaces, macros,
 // slices, method calls on strings/lists/dicts, whitespace control as transformers sets it: trim_blocks and
 // lstrip_blocks on). Reference: python3-jinja2 with transformers' globals (raise_exception, strftime_now, tojson).
-// Bounded: nesting, loop steps and output size have limits, so that a hostile template cannot hang or exhaust memory.
-// Thread safety: render() is const and may run in parallel.
+// As there, lists and dicts cannot be changed by a template (append, update, ...); namespaces can.
+// Not supported, each a clear error: include, extends, import, autoescape; the filters urlize, urlencode, xmlattr,
+// striptags, wordwrap, pprint, filesizeformat and random; integers beyond 128 bits; \N{...} escapes.
+// Bounded (tokenizer/jinja/budget.h): source, nesting, evaluation steps, memory and output, so that a hostile template
+// ends with kResourceExhausted. Cost: linear in what is evaluated; render() needs at most 1 MiB of stack.
+// Failure: the error's `where` names the line. Thread safety: render() is const and may run in parallel.
 #pragma once
 
 #include <boost/json/object.hpp>
