@@ -31,7 +31,9 @@ int report_error(const Error& error);
 Run configure_completion_command(CLI::App& app);
 Run configure_inspect_command(CLI::App& app);
 Run configure_pull_command(CLI::App& app);
-Run configure_serve_command(CLI::App& app);
+Run configure_quality_command(CLI::App& app);
 Run configure_run_command(CLI::App& app);
+Run configure_serve_command(CLI::App& app);
+Run configure_tune_command(CLI::App& app);
 
 }  // namespace assay

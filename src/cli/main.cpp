@@ -21,6 +21,10 @@ constexpr std::array kCommands = {
     Command{"serve", "serve a model over the OpenAI API, held to a plan",
             "assay serve --plan plan.json\n  assay serve --model smollm2-135m --weights int8 --port 8080",
             configure_serve_command},
+    Command{"quality", "measure how far a precision is from the checkpoint in f32",
+            "assay quality smollm2-135m --weights int8 --kv int8", configure_quality_command},
+    Command{"tune", "measure precisions against a contract and choose one",
+            "assay tune contracts/default.toml --output plan.json", configure_tune_command},
     Command{"completion", "print a shell completion script", "assay completion bash > ~/.assay-completion",
             configure_completion_command},
 };
