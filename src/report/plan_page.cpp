@@ -13,14 +13,14 @@ constexpr std::string_view kStyle = R"css(
   --bad: #b3402a; --pick: #1d5fd1; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6ebf2; --soft: #98a5b8; --paper: #131820; --line: #2c3645;
   --good: #58c48f; --bad: #ee8068; --pick: #7cacff; } }
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 1000px;
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 1180px;
   margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem; margin-bottom: .2rem; } h2 { font-size: 1.1rem; margin-top: 2.2rem; }
 .soft { color: var(--soft); } .answer { font-size: 1.1rem; border-left: 4px solid var(--pick); padding: .4rem 1rem; }
 .answer.none { border-color: var(--bad); }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: .87rem; }
-th, td { text-align: right; padding: .35rem .6rem; border-bottom: 1px solid var(--line); white-space: nowrap; }
-th:first-child, td:first-child, th:last-child, td:last-child { text-align: left; } td:last-child { white-space: normal; }
+th, td { text-align: right; vertical-align: top; padding: .35rem .5rem; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th:first-child, td:first-child, th:last-child, td:last-child { text-align: left; } td:last-child { white-space: normal; min-width: 13rem; }
 tr.chosen td { font-weight: 600; } .good { color: var(--good); } .bad { color: var(--bad); }
 code { font: .9em ui-monospace, monospace; }
 svg { width: 100%; height: auto; } svg text { font-size: 12px; fill: var(--soft); } .grid { stroke: var(--line); }

@@ -9,6 +9,7 @@ namespace assay {
 namespace {
 
 constexpr double kWidth = 720, kHeight = 360, kLeft = 70, kRight = 20, kTop = 16, kBottom = 46;
+constexpr double kLabelHeight = 14;
 constexpr int kLineColours = 8;  // classes line0 .. line7 in the page's style sheet
 
 // Maps values of one axis to pixels.
@@ -74,8 +75,12 @@ std::string wrap(const std::string& body) {
   return fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\">{}</svg>", kWidth, kHeight, body);
 }
 
+bool drawable(const Axis& axis, double value) {
+  return std::isfinite(value) && (!axis.logarithmic || value > 0);
+}
+
 Scale make_scale(const Axis& axis, std::vector<double> values, double from, double to) {
-  std::erase_if(values, [&](double v) { return !std::isfinite(v) || (axis.logarithmic && v <= 0); });
+  std::erase_if(values, [&](double value) { return !drawable(axis, value); });
   if (values.empty()) values = {1};
   const auto [low, high] = std::ranges::minmax(values);
   return {axis, low, high, from, to};
@@ -106,22 +111,30 @@ std::string escape_html(std::string_view text) {
   return out;
 }
 
-std::string scatter_chart(const std::vector<ChartPoint>& points, const Axis& x_axis, const Axis& y_axis) {
+std::string scatter_chart(const std::vector<ChartPoint>& all_points, const Axis& x_axis, const Axis& y_axis) {
+  std::vector<ChartPoint> points;
   std::vector<double> xs, ys;
-  for (const ChartPoint& point : points) {
+  for (const ChartPoint& point : all_points) {
+    if (!drawable(x_axis, point.x) || !drawable(y_axis, point.y)) continue;
+    points.push_back(point);
     xs.push_back(point.x);
     ys.push_back(point.y);
   }
   const Scale x = make_scale(x_axis, xs, kLeft, kWidth - kRight);
   const Scale y = make_scale(y_axis, ys, kHeight - kBottom, kTop);
   std::string svg = frame(x_axis, x, y_axis, y);
+  std::vector<double> label_rows;  // heights that are taken
   for (const ChartPoint& point : points) {
     const double px = x.pixel(point.x), py = y.pixel(point.y);
     const bool to_left = px > kWidth * 0.6;
+    double row = py - 6;
+    while (
+        std::ranges::any_of(label_rows, [&](double taken) { return std::abs(taken - row) < kLabelHeight; }))
+      row -= 3;
+    label_rows.push_back(row);
     svg += fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"6\"/>", point.css_class, px, py);
-    svg +=
-        fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>", px + (to_left ? -10 : 10),
-                    py - 6, to_left ? "end" : "start", escape_html(point.label));
+    svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>",
+                       px + (to_left ? -10 : 10), row, to_left ? "end" : "start", escape_html(point.label));
   }
   return wrap(svg);
 }
@@ -138,7 +151,7 @@ std::string line_chart(const std::vector<ChartLine>& lines, const Axis& x_axis, 
   for (size_t i = 0; i < lines.size(); ++i) {
     std::string path;
     for (size_t k = 0; k < lines[i].x.size(); ++k) {
-      if (y_axis.logarithmic && !(lines[i].y[k] > 0)) continue;
+      if (!drawable(x_axis, lines[i].x[k]) || !drawable(y_axis, lines[i].y[k])) continue;
       path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : " L", x.pixel(lines[i].x[k]),
                           y.pixel(lines[i].y[k]));
     }

@@ -1,0 +1,12 @@
+// What this machine is, and how fast its memory can be read.
+#include <cstdio>
+
+#include "probe/fingerprint.h"
+#include "records/json_codec.h"
+
+int main() {
+  assay::MachineRecord machine = assay::fingerprint();
+  if (const auto bandwidth = assay::measure_read_bandwidth(0)) machine.read_bytes_per_second = *bandwidth;
+  std::fputs(assay::record_to_json(machine).c_str(), stdout);
+  return 0;
+}
