@@ -13,18 +13,19 @@ namespace assay {
 namespace {
 
 constexpr std::array kCommands = {
-    Command{"pull", "fetch a model", "assay pull smollm2-135m", configure_pull_command},
-    Command{"run", "chat in the terminal, or one answer with --prompt",
-            "assay run smollm2-135m --prompt \"Why is the sky blue?\" --temperature 0", configure_run_command},
-    Command{"inspect", "show what is in a checkpoint", "assay inspect smollm2-135m",
-            configure_inspect_command},
+    Command{"tune", "measure precisions against a contract and choose one",
+            "assay tune contracts/default.toml --output plan.json", configure_tune_command},
     Command{"serve", "serve a model over the OpenAI API, held to a plan",
             "assay serve --plan plan.json\n  assay serve --model smollm2-135m --weights int8 --port 8080",
             configure_serve_command},
+    Command{"run", "chat in the terminal, or one answer with --prompt",
+            "assay run smollm2-135m --prompt \"Why is the sky blue?\" --temperature 0",
+            configure_run_command},
     Command{"quality", "measure how far a precision is from the checkpoint in f32",
             "assay quality smollm2-135m --weights int8 --kv int8", configure_quality_command},
-    Command{"tune", "measure precisions against a contract and choose one",
-            "assay tune contracts/default.toml --output plan.json", configure_tune_command},
+    Command{"inspect", "show what is in a checkpoint", "assay inspect smollm2-135m",
+            configure_inspect_command},
+    Command{"pull", "fetch a model", "assay pull smollm2-135m", configure_pull_command},
     Command{"completion", "print a shell completion script", "assay completion bash > ~/.assay-completion",
             configure_completion_command},
 };
