@@ -6,6 +6,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wno-restrict -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-stringop-overread
                       -Wno-array-bounds -Wno-dangling-pointer -Wno-free-nonheap-object)
 endif()
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  # libstdc++ 12's own std::stable_sort uses what it deprecates.
+  add_compile_options(-Wno-deprecated-declarations)
+endif()
 if(ASSAY_WERROR)
   add_compile_options(-Werror)
 endif()

@@ -101,7 +101,6 @@ class ResponseParser {
   std::string buffer_;
   std::unique_ptr<Beast> beast_;
   ResponseHead head_;
-  uint64_t head_bytes_ = 0;
   bool head_done_ = false;
   bool in_chunk_header_ = false;  // the last step wanted more of a chunk header or trailer
   bool stopped_ = false;
