@@ -24,6 +24,7 @@ volatile std::sig_atomic_t interrupted = 0;
 struct TuneFlags {
   std::string contract;
   std::string model;
+  std::string text;
   std::string output = "plan.json";
   std::string report = "report.html";
   std::string isa = "auto";
@@ -106,6 +107,7 @@ Result<TuneOptions> options_of(const TuneFlags& flags) {
     options.contract.text =
         (std::filesystem::path(flags.contract).parent_path() / *options.contract.text).string();
   }
+  if (!flags.text.empty()) options.contract.text = flags.text;
   options.measurements = flags.output + ".measurements";
   options.isa = flags.isa;
   options.threads = flags.threads;
@@ -138,6 +140,7 @@ Run configure_tune_command(CLI::App& app) {
   auto flags = std::make_shared<TuneFlags>();
   app.add_option("contract", flags->contract, "the contract, a TOML file (see docs/contract.md)")->required();
   app.add_option("--model", flags->model, "checkpoint or short name; overrides the contract's");
+  app.add_option("--text", flags->text, "measure quality over this file; overrides the contract's");
   app.add_option("-o,--output", flags->output,
                  "the plan to write; measurements are kept in OUTPUT.measurements")
       ->capture_default_str();

@@ -87,6 +87,8 @@ def test_bad_contracts(folder):
         "model = \"smollm2-135m\"\n[workload]\nprompt_tokens = 1000000\n": "the model's context is",
         "model = \"smollm2-135m\"\n[quality]\ntext = \"absent.txt\"\n": "absent.txt",
     }
+    code, _, err = run("tune", "contract.toml", "--text", "elsewhere.txt", cwd=folder)
+    expect(code == 1 and "elsewhere.txt" in err, f"--text overrides the contract's: {code} {err}")
     for text, message in cases.items():
         (folder / "bad.toml").write_text(text)
         code, _, err = run("tune", "bad.toml", cwd=folder)
