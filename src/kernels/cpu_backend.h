@@ -45,7 +45,17 @@ class CpuBackend final : public Backend {
   // body(i) for i in [0, n): on all threads when the whole takes about `total_cost` nanoseconds or more than
   // it costs to wake them.
   template <class Body>
-  void run(int64_t n, int64_t total_cost, Body&& body);
+  void run(int64_t n, int64_t total_cost, Body&& body) {
+    constexpr int64_t kForkNanoseconds = 4000;
+    if (total_cost < kForkNanoseconds) {
+      for (int64_t i = 0; i < n; ++i) body(i);
+      return;
+    }
+    pool_.parallel_for(n, body);
+  }
+  // Rough single-thread costs in nanoseconds, only to tell work that is worth a fork from work that is not.
+  static constexpr int64_t values_cost(int64_t n) { return n / 4; }
+  static constexpr int64_t products_cost(int64_t n) { return n / 64; }
   bool attend_by_splits(const AttentionShape& shape, std::span<const AttentionTask> tasks);
 
   const KernelTable& table_;
