@@ -48,6 +48,7 @@ void add_precision_options(CLI::App& app, ModelOptions& options) {
                  "a whole precision, e.g. \"w=int4:32 a=int8 kv=bf16/int8\"");
   app.add_option("--threads", options.threads, "threads; 0: every CPU this process may use")
       ->check(CLI::Range(0, 1024));
+  app.add_flag("--pin-threads", options.pin_threads, "keep each thread on one CPU, physical cores first");
   app.add_option("--isa", options.isa, "kernel table: auto, portable, avx2, avx512")->capture_default_str();
   app.add_option("--context", options.context, "longest context in tokens; 0: the model's")
       ->check(CLI::Range(0, 1 << 24));
@@ -83,7 +84,8 @@ Result<LoadedModel> load_model(const ModelOptions& options, int max_batch_tokens
     integers = holds_integer_weights(checkpoint);
   }
   ASSIGN_OR_RETURN(const Precision precision, precision_of(options, integers));
-  ASSIGN_OR_RETURN(std::shared_ptr<Backend> backend, make_cpu_backend(options.isa, options.threads));
+  ASSIGN_OR_RETURN(std::shared_ptr<Backend> backend,
+                   make_cpu_backend(options.isa, options.threads, options.pin_threads));
   LoadOptions load;
   load.max_batch_tokens = max_batch_tokens;
   load.max_context = options.context;

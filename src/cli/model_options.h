@@ -20,11 +20,12 @@ struct ModelOptions {
   std::string kv;         // one format for both, or key/value; empty: bf16
   std::string precision;  // the whole thing in one text; wins over the three above
   int threads = 0;
+  bool pin_threads = false;
   std::string isa = "auto";
   int context = 0;
 };
 
-// --weights --activations --kv --precision --threads --isa --context
+// --weights --activations --kv --precision --threads --pin-threads --isa --context
 void add_precision_options(CLI::App& app, ModelOptions& options);
 
 // Default activations: int8 for integer weights (and files that hold them), bf16 for 16-bit and fp8, f32 for

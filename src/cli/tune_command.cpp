@@ -29,6 +29,7 @@ struct TuneFlags {
   std::string report = "report.html";
   std::string isa = "auto";
   int threads = 0;
+  bool pin_threads = false;
   bool fresh = false;
 };
 
@@ -111,6 +112,7 @@ Result<TuneOptions> options_of(const TuneFlags& flags) {
   options.measurements = flags.output + ".measurements";
   options.isa = flags.isa;
   options.threads = flags.threads;
+  options.pin_threads = flags.pin_threads;
   options.fresh = flags.fresh;
   options.command = "assay tune " + flags.contract;
   return options;
@@ -147,6 +149,7 @@ Run configure_tune_command(CLI::App& app) {
   app.add_option("--report", flags->report, "the page to write")->capture_default_str();
   app.add_option("--threads", flags->threads, "threads; 0: every CPU this process may use")
       ->check(CLI::Range(0, 1024));
+  app.add_flag("--pin-threads", flags->pin_threads, "keep each thread on one CPU, physical cores first");
   app.add_option("--isa", flags->isa, "kernel table: auto, portable, avx2, avx512")->capture_default_str();
   app.add_flag("--fresh", flags->fresh, "measure again what an earlier run has measured");
   return [flags] { return run_tune(*flags); };

@@ -2,7 +2,10 @@
 
 #include <hwloc.h>
 
+#include <algorithm>
 #include <memory>
+
+#include "base/thread_pool.h"
 
 namespace assay {
 namespace {
@@ -48,15 +51,21 @@ void read_numa(hwloc_topology_t topology, Topology& out) {
   }
 }
 
-}  // namespace
-
-Result<Topology> read_topology() {
+Result<Handle> load() {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return fail(ErrorCode::kUnsupported, "hwloc", "cannot be initialised");
-  const Handle handle(raw);
+  Handle handle(raw);
   if (hwloc_topology_load(raw) != 0) {
     return fail(ErrorCode::kUnsupported, "hwloc", "cannot read this machine; is /sys mounted?");
   }
+  return handle;
+}
+
+}  // namespace
+
+Result<Topology> read_topology() {
+  ASSIGN_OR_RETURN(const Handle handle, load());
+  hwloc_topology_t raw = handle.get();
   Topology out;
   out.packages = count(raw, HWLOC_OBJ_PACKAGE);
   out.cores = count(raw, HWLOC_OBJ_CORE);
@@ -64,6 +73,31 @@ Result<Topology> read_topology() {
   read_caches(raw, out);
   read_numa(raw, out);
   return out;
+}
+
+Result<std::vector<int>> cpus_by_core() {
+  ASSIGN_OR_RETURN(const Handle handle, load());
+  const std::vector<int> allowed = available_cpu_numbers();
+  // Logical order is that of the tree: package by package, core by core.
+  std::vector<std::vector<int>> cores;
+  hwloc_obj_t last_core = nullptr;
+  for (int i = 0; i < count(handle.get(), HWLOC_OBJ_PU); ++i) {
+    const hwloc_obj_t thread = hwloc_get_obj_by_type(handle.get(), HWLOC_OBJ_PU, static_cast<unsigned>(i));
+    if (thread == nullptr || !std::ranges::binary_search(allowed, static_cast<int>(thread->os_index))) continue;
+    const hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(handle.get(), HWLOC_OBJ_CORE, thread);
+    if (core == nullptr || core != last_core) cores.emplace_back();
+    last_core = core;
+    cores.back().push_back(static_cast<int>(thread->os_index));
+  }
+  std::vector<int> cpus;
+  size_t most = 0;
+  for (const std::vector<int>& core : cores) most = std::max(most, core.size());
+  for (size_t place = 0; place < most; ++place) {
+    for (const std::vector<int>& core : cores)
+      if (place < core.size()) cpus.push_back(core[place]);
+  }
+  if (cpus.empty()) return fail(ErrorCode::kUnsupported, "hwloc", "knows none of the CPUs that may be used");
+  return cpus;
 }
 
 }  // namespace assay

@@ -33,4 +33,9 @@ struct Topology {
 
 Result<Topology> read_topology();
 
+// CPUs that this process may use, by the system's numbers, in the order in which threads should be pinned: the
+// first hardware thread of every core, then the second ones, and so on; cores of one package and NUMA node
+// follow one another.
+Result<std::vector<int>> cpus_by_core();
+
 }  // namespace assay

@@ -103,6 +103,9 @@ class Backend {
 
 // `isa`: "auto" (the best this CPU has), "portable", "avx2", "avx512"; ASSAY_ISA overrides "auto".
 // kUnsupported when the CPU lacks it, kInvalidArgument for another name. n_threads 0: every CPU available.
-Result<std::shared_ptr<Backend>> make_cpu_backend(std::string_view isa = "auto", int n_threads = 0);
+// `pin_threads` keeps each thread on one CPU, physical cores first (kUnsupported where the machine's topology
+// cannot be read), the thread that calls the backend too.
+Result<std::shared_ptr<Backend>> make_cpu_backend(std::string_view isa = "auto", int n_threads = 0,
+                                                  bool pin_threads = false);
 
 }  // namespace assay

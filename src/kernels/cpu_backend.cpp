@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "hardware/topology.h"
 #include "kernels/work_split.h"
 
 namespace assay {
@@ -63,8 +64,8 @@ void check_task(const MatmulTask& task) {
 
 }  // namespace
 
-Result<std::shared_ptr<CpuBackend>> CpuBackend::create(const KernelTable& table, int n_threads) {
-  std::shared_ptr<CpuBackend> backend(new CpuBackend(table, n_threads));
+Result<std::shared_ptr<CpuBackend>> CpuBackend::create(const KernelTable& table, ThreadPoolOptions threads) {
+  std::shared_ptr<CpuBackend> backend(new CpuBackend(table, std::move(threads)));
   ASSIGN_OR_RETURN(backend->partials_, AlignedBuffer::allocate(kPartialBytes));
   return backend;
 }
@@ -195,14 +196,18 @@ Result<const KernelTable*> choose_table(std::string_view isa) {
 
 }  // namespace
 
-Result<std::shared_ptr<Backend>> make_cpu_backend(std::string_view isa, int n_threads) {
+Result<std::shared_ptr<Backend>> make_cpu_backend(std::string_view isa, int n_threads, bool pin_threads) {
   constexpr int kMostThreads = 1024;
   if (n_threads < 0 || n_threads > kMostThreads) {
     return fail(ErrorCode::kInvalidArgument, "threads", "expected 0 (every CPU) to {}, found {}",
                 kMostThreads, n_threads);
   }
   ASSIGN_OR_RETURN(const KernelTable* table, choose_table(isa));
-  ASSIGN_OR_RETURN(std::shared_ptr<Backend> backend, CpuBackend::create(*table, n_threads));
+  ThreadPoolOptions threads{.n_threads = n_threads};
+  if (pin_threads) {
+    ASSIGN_OR_RETURN(threads.pin_to, cpus_by_core());
+  }
+  ASSIGN_OR_RETURN(std::shared_ptr<Backend> backend, CpuBackend::create(*table, std::move(threads)));
   return backend;
 }
 

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/aligned.h"
 #include "base/thread_pool.h"
@@ -15,10 +16,12 @@ namespace assay {
 class CpuBackend final : public Backend {
  public:
   // kResourceExhausted when the workspace (4 MiB) cannot be had.
-  static Result<std::shared_ptr<CpuBackend>> create(const KernelTable& table, int n_threads);
+  static Result<std::shared_ptr<CpuBackend>> create(const KernelTable& table, ThreadPoolOptions threads);
 
   std::string name() const override;
   int n_threads() const override { return pool_.size(); }
+  // Fork-joins so far; what a step costs beside its arithmetic.
+  int64_t forks() const { return pool_.forks(); }
   Communicator& communicator() override { return communicator_; }
 
   void embed(const PackedMatrix& table, std::span<const int32_t> tokens, float* y) override;
@@ -40,7 +43,8 @@ class CpuBackend final : public Backend {
   void add(float* x, const float* y, int64_t n) override;
 
  private:
-  CpuBackend(const KernelTable& table, int n_threads) : table_(table), pool_(n_threads) {}
+  CpuBackend(const KernelTable& table, ThreadPoolOptions threads)
+      : table_(table), pool_(std::move(threads)) {}
 
   // body(i) for i in [0, n): on all threads when the whole takes about `total_cost` nanoseconds or more than
   // it costs to wake them.

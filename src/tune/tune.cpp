@@ -89,11 +89,12 @@ std::string Run::key_of(const Precision& precision, const std::string& text_key)
   return fmt::format("{}|{}|{}|{}|{}/{}/{}|{}|{}", plan_.model.hash, to_string(precision), text_key,
                      plan_.provenance.commit, workload.prompt_tokens, workload.output_tokens,
                      workload.concurrency, plan_.machine.cpu_model,
-                     options_.isa + ":" + std::to_string(options_.threads));
+                     options_.isa + ":" + std::to_string(options_.threads) + (options_.pin_threads ? ":pinned" : ""));
 }
 
 Result<void> Run::prepare_reference(Progress& progress) {
-  ASSIGN_OR_RETURN(std::shared_ptr<Backend> backend, make_cpu_backend(options_.isa, options_.threads));
+  ASSIGN_OR_RETURN(std::shared_ptr<Backend> backend,
+                   make_cpu_backend(options_.isa, options_.threads, options_.pin_threads));
   ASSIGN_OR_RETURN(
       const LoadedModel loaded,
       LoadedModel::load(options_.model, reference_precision(), std::move(backend),
@@ -176,7 +177,8 @@ Result<Candidate> Run::measure(const Precision& precision, Progress& progress) {
   if (!progress.report(0, 0, what + ": loading")) return stopped();
   Candidate candidate;
   candidate.precision = precision;
-  ASSIGN_OR_RETURN(std::shared_ptr<Backend> backend, make_cpu_backend(options_.isa, options_.threads));
+  ASSIGN_OR_RETURN(std::shared_ptr<Backend> backend,
+                   make_cpu_backend(options_.isa, options_.threads, options_.pin_threads));
   const auto loaded =
       LoadedModel::load(options_.model, precision, std::move(backend),
                         {.max_batch_tokens = kMaxBatchTokens, .max_context = 0, .progress = {}});

@@ -21,6 +21,7 @@ struct TuneOptions {
   std::filesystem::path measurements;  // created when missing
   std::string isa = "auto";
   int threads = 0;
+  bool pin_threads = false;  // see make_cpu_backend
   bool fresh = false;   // ignore earlier measurements
   std::string command;  // for the provenance
 };

@@ -4,9 +4,12 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <ctime>
+#include <mutex>
 #include <set>
 #include <thread>
 #include <vector>
@@ -19,12 +22,17 @@ void let_workers_park() {
   std::this_thread::sleep_for(std::chrono::milliseconds(3));
 }
 
+// All threads at once, also where there are fewer CPUs: the interleavings are what is tested.
+ThreadPoolOptions all_of(int n_threads) {
+  return {.n_threads = n_threads, .may_exceed_cpus = true};
+}
+
 class Pool : public testing::TestWithParam<int> {};
 
 INSTANTIATE_TEST_SUITE_P(Threads, Pool, testing::Values(1, 2, 3, 4), testing::PrintToStringParamName());
 
 TEST_P(Pool, runs_every_index_exactly_once) {
-  ThreadPool pool(GetParam());
+  ThreadPool pool(all_of(GetParam()));
   EXPECT_EQ(pool.size(), GetParam());
   for (const int64_t n : {0, 1, 2, 3, 7, 64, 10000}) {
     std::vector<std::atomic<int>> runs(static_cast<size_t>(n));
@@ -35,14 +43,14 @@ TEST_P(Pool, runs_every_index_exactly_once) {
 }
 
 TEST_P(Pool, negative_count_runs_nothing) {
-  ThreadPool pool(GetParam());
+  ThreadPool pool(all_of(GetParam()));
   bool ran = false;
   pool.parallel_for(-5, [&](int64_t) { ran = true; });
   EXPECT_FALSE(ran);
 }
 
 TEST_P(Pool, results_are_visible_after_the_call) {
-  ThreadPool pool(GetParam());
+  ThreadPool pool(all_of(GetParam()));
   std::vector<int64_t> squares(1000);  // plain memory: the pool's own ordering must publish it
   for (int64_t round = 0; round < 50; ++round) {
     pool.parallel_for(1000, [&](int64_t i) { squares[static_cast<size_t>(i)] = i * i + round; });
@@ -51,7 +59,7 @@ TEST_P(Pool, results_are_visible_after_the_call) {
 }
 
 TEST_P(Pool, nested_calls_run_on_the_calling_thread) {
-  ThreadPool pool(GetParam());
+  ThreadPool pool(all_of(GetParam()));
   std::vector<std::atomic<int>> runs(8 * 16);
   std::atomic<int> strayed{0};
   pool.parallel_for(8, [&](int64_t outer) {
@@ -75,7 +83,7 @@ void spend_time(uint64_t amount) {
 // the caller's stack that dies with it: a worker that is late must neither miss an index, nor run one of the
 // next job with the body of the last.
 TEST_P(Pool, many_generations_lose_nothing) {
-  ThreadPool pool(GetParam());
+  ThreadPool pool(all_of(GetParam()));
   std::vector<int64_t> slots(64);
   for (int64_t generation = 1; generation <= 20000; ++generation) {
     const int64_t n = 1 + generation % 64;
@@ -90,7 +98,7 @@ TEST_P(Pool, many_generations_lose_nothing) {
 
 // Far more threads than processors: most workers are late for most jobs.
 TEST(ThreadPool, more_threads_than_processors_lose_nothing) {
-  ThreadPool pool(64);
+  ThreadPool pool(all_of(64));
   EXPECT_EQ(pool.size(), 64);
   for (int generation = 0; generation < 300; ++generation) {
     std::atomic<int64_t> sum{0};
@@ -100,7 +108,7 @@ TEST(ThreadPool, more_threads_than_processors_lose_nothing) {
 }
 
 TEST_P(Pool, works_again_after_parking) {
-  ThreadPool pool(GetParam());
+  ThreadPool pool(all_of(GetParam()));
   for (int round = 0; round < 10; ++round) {
     let_workers_park();
     std::atomic<int64_t> sum{0};
@@ -111,15 +119,15 @@ TEST_P(Pool, works_again_after_parking) {
 
 TEST_P(Pool, is_destroyed_unused_parked_or_just_used) {
   for (int round = 0; round < 100; ++round) {
-    ThreadPool unused(GetParam());
+    ThreadPool unused(all_of(GetParam()));
   }
   for (int round = 0; round < 5; ++round) {
-    ThreadPool parked(GetParam());
+    ThreadPool parked(all_of(GetParam()));
     let_workers_park();
   }
   std::atomic<int> runs{0};
   for (int round = 0; round < 100; ++round) {
-    ThreadPool used(GetParam());
+    ThreadPool used(all_of(GetParam()));
     used.parallel_for(4, [&](int64_t) { runs.fetch_add(1); });
   }
   EXPECT_EQ(runs.load(), 400);
@@ -129,7 +137,7 @@ TEST_P(Pool, is_destroyed_unused_parked_or_just_used) {
 // machine. The wait is bounded only so that a broken pool fails instead of hanging. Empty jobs in between
 // make workers come late.
 TEST(ThreadPool, every_thread_takes_part_when_there_is_work_for_all) {
-  ThreadPool pool(3);
+  ThreadPool pool(all_of(3));
   for (int generation = 0; generation < 50; ++generation) {
     std::atomic<int> arrived{0};
     std::atomic<bool> alone{false};
@@ -149,13 +157,138 @@ TEST(ThreadPool, every_thread_takes_part_when_there_is_work_for_all) {
 TEST(ThreadPool, two_pools_work_side_by_side) {
   std::atomic<int64_t> total{0};
   const auto use = [&total] {
-    ThreadPool pool(2);
+    ThreadPool pool(all_of(2));
     for (int round = 0; round < 500; ++round) pool.parallel_for(10, [&](int64_t i) { total.fetch_add(i); });
   };
   std::thread other(use);
   use();
   other.join();
   EXPECT_EQ(total.load(), 2 * 500 * 45);
+}
+
+// The first pool's call holds every CPU while the second one's runs.
+TEST(ThreadPool, call_beside_one_that_holds_every_cpu_runs_on_its_own_thread) {
+  if (available_cpus() == 1) GTEST_SKIP() << "one CPU: every call runs on its own thread";
+  ThreadPool first, second;
+  std::set<std::thread::id> ids;
+  std::mutex mutex;
+  std::atomic<bool> release{false};
+  std::thread holder([&] {
+    first.parallel_for(available_cpus(), [&](int64_t) {
+      while (!release.load()) std::this_thread::yield();
+    });
+  });
+  while (first.forks() == 0) std::this_thread::yield();
+  second.parallel_for(1000, [&](int64_t) {
+    const std::lock_guard lock(mutex);
+    ids.insert(std::this_thread::get_id());
+  });
+  EXPECT_EQ(second.forks(), 0);
+  EXPECT_EQ(ids, std::set{std::this_thread::get_id()});
+  release.store(true);
+  holder.join();
+  second.parallel_for(1000, [](int64_t) {});
+  EXPECT_EQ(second.forks(), 1);
+}
+
+TEST(ThreadPool, larger_than_the_machine_runs_no_more_than_its_cpus_at_once) {
+  ThreadPool pool(available_cpus() + 3);
+  std::atomic<int> running{0}, most{0};
+  for (int round = 0; round < 200; ++round) {
+    pool.parallel_for(64, [&](int64_t) {
+      const int now = running.fetch_add(1) + 1;
+      for (int seen = most.load(); now > seen && !most.compare_exchange_weak(seen, now);) {
+      }
+      std::this_thread::yield();  // lets others in where there are too many
+      running.fetch_sub(1);
+    });
+  }
+  EXPECT_LE(most.load(), available_cpus());
+  EXPECT_GE(most.load(), 1);
+}
+
+// The first index takes until all others are done: they must not wait behind it.
+TEST(ThreadPool, indices_behind_a_long_one_are_taken_by_others) {
+  ThreadPool pool(all_of(2));
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<int> done{0};
+    std::atomic<bool> late{false};
+    pool.parallel_for(100, [&](int64_t i) {
+      const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+      while (i == 0 && done.load() < 99 && !late.load()) {
+        if (std::chrono::steady_clock::now() > deadline) late.store(true);
+        std::this_thread::yield();
+      }
+      done.fetch_add(1);
+    });
+    ASSERT_FALSE(late.load());
+    ASSERT_EQ(done.load(), 100);
+  }
+}
+
+double process_cpu_seconds() {
+  timespec time;
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+// Processor time, not elapsed time: a busy machine cannot make it larger. Calls in between leave workers in
+// every state that they can park from.
+TEST(ThreadPool, parked_pool_uses_no_processor_time) {
+  ThreadPool pool(all_of(4));
+  double used = 0;
+  for (int round = 0; round < 5; ++round) {
+    for (int i = 0; i < 20; ++i) pool.parallel_for(8, [](int64_t) {});
+    let_workers_park();
+    const double before = process_cpu_seconds();
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    used += process_cpu_seconds() - before;
+  }
+  EXPECT_LT(used, 0.05);  // of 0.5 s; one spinning worker would use all of it
+}
+
+std::vector<int> cpus_of_this_thread() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  EXPECT_EQ(::sched_getaffinity(0, sizeof(set), &set), 0);
+  std::vector<int> cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(static_cast<size_t>(cpu), &set)) cpus.push_back(cpu);
+  return cpus;
+}
+
+TEST(ThreadPool, pinned_threads_stay_on_their_cpus_and_later_pools_are_free) {
+  const std::vector<int> all = cpus_of_this_thread();
+  const std::vector<int> wanted{all.back(), all.front()};
+  {
+    ThreadPool pinned({.n_threads = 2, .pin_to = wanted, .may_exceed_cpus = true});
+    std::array<std::vector<int>, 2> seen;
+    std::atomic<int> arrived{0};
+    const auto caller = std::this_thread::get_id();
+    pinned.parallel_for(2, [&](int64_t) {
+      seen[std::this_thread::get_id() == caller ? 0 : 1] = cpus_of_this_thread();
+      arrived.fetch_add(1);
+      while (arrived.load() < 2) std::this_thread::yield();
+    });
+    EXPECT_EQ(seen[0], std::vector{wanted[0]});
+    EXPECT_EQ(seen[1], std::vector{wanted[1]});
+    ThreadPool free(all_of(2));  // made by a pinned thread
+    arrived = 0;
+    free.parallel_for(2, [&](int64_t) {
+      if (std::this_thread::get_id() != caller) seen[1] = cpus_of_this_thread();
+      arrived.fetch_add(1);
+      while (arrived.load() < 2) std::this_thread::yield();
+    });
+    EXPECT_EQ(seen[1], all);
+  }
+  EXPECT_EQ(cpus_of_this_thread(), all);
+}
+
+TEST(ThreadPool, cpus_that_do_not_exist_are_ignored) {
+  ThreadPool pool({.n_threads = 2, .pin_to = {-1, 1 << 20}});
+  std::atomic<int64_t> sum{0};
+  pool.parallel_for(100, [&](int64_t i) { sum.fetch_add(i); });
+  EXPECT_EQ(sum.load(), 4950);
 }
 
 TEST(ThreadPool, default_size_is_the_cpus_of_this_process) {

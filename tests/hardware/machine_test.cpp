@@ -3,8 +3,14 @@
 #include <sched.h>
 #include <sys/sysinfo.h>
 
+#include <algorithm>
 #include <cstring>
+#include <set>
+#include <string>
+#include <vector>
 
+#include "base/file.h"
+#include "base/thread_pool.h"
 #include "hardware/memory.h"
 #include "hardware/sensors.h"
 #include "hardware/topology.h"
@@ -69,6 +75,25 @@ TEST(ReadTopology, threads_are_those_of_the_affinity_mask) {
     }
   }
   EXPECT_GE(topology->numa_nodes.size(), 1U);
+}
+
+TEST(CpusByCore, are_the_available_ones_and_start_with_one_of_every_core) {
+  const auto cpus = cpus_by_core();
+  ASSERT_TRUE(cpus) << cpus.error().message();
+  std::vector<int> sorted = *cpus;
+  std::ranges::sort(sorted);
+  EXPECT_EQ(sorted, available_cpu_numbers());
+  const auto topology = read_topology();
+  ASSERT_TRUE(topology);
+  if (static_cast<int>(cpus->size()) != topology->threads) GTEST_SKIP() << "some CPUs are not ours";
+  // Siblings as the kernel lists them: of the first `cores` CPUs no two share a core.
+  std::set<std::string> cores;
+  for (int i = 0; i < topology->cores; ++i) {
+    const auto siblings = read_file(fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list",
+                                                (*cpus)[static_cast<size_t>(i)]));
+    if (!siblings) GTEST_SKIP() << siblings.error().message();
+    EXPECT_TRUE(cores.insert(*siblings).second) << *siblings;
+  }
 }
 
 TEST(ReadSensors, absent_readings_say_why) {
