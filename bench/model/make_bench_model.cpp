@@ -15,7 +15,7 @@
 #include "base/check.h"
 #include "base/random.h"
 #include "base/thread_pool.h"
-#include "figures.h"
+#include "bench/arguments.h"
 #include "modelfile/gguf_writer.h"
 #include "numeric/convert.h"
 #include "numeric/float16.h"

@@ -2,13 +2,15 @@
 // tells how it was recorded): perplexity of 8 windows, and 20 greedy continuations of 64 tokens.
 //   parity_bench [--model FILE] [--data FILE] [--precision "w=file a=f32 kv=f32"] [--windows 8] [--prompts
 //   20] [--json]
+#include <boost/json.hpp>
 #include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
-#include "figures.h"
+#include "bench/arguments.h"
+#include "bench/figures.h"
 #include "kvcache/page_table.h"
 #include "model/model.h"
 
@@ -110,7 +112,7 @@ Difference first_difference(Model& model, KvPool& pool, const std::vector<int32_
   return {};
 }
 
-Result<void> compare(const bench::Arguments& arguments, bench::Figures& figures) {
+Result<void> compare(const bench::Arguments& arguments, std::vector<bench::Figure>& figures) {
   const std::string path =
       arguments.text("--model", (assay_home() / "models/SmolLM2-135M-Instruct.Q4_1.gguf").string());
   ASSIGN_OR_RETURN(
@@ -138,10 +140,12 @@ Result<void> compare(const bench::Arguments& arguments, bench::Figures& figures)
     const double ours = std::exp(sum / n_scored);
     const double theirs =
         std::exp(recorded.at("nll_after_window").at(static_cast<size_t>(n_windows - 1)).to_number<double>());
-    figures.add(fmt::format("perplexity of {} windows", n_windows), ours, "", n_scored, how);
-    figures.add("llama.cpp's perplexity of them", theirs, "", n_scored, "recorded");
-    figures.add("relative difference of perplexity", std::abs(ours / theirs - 1), "", n_scored, how,
-                bench::Bound{1e-3, false});
+    const auto add = [&](std::string figure, double value, std::optional<double> bound, const std::string& from) {
+      figures.push_back({std::move(figure), value, "", bound, bench::Better::kLower, n_scored, from});
+    };
+    add(fmt::format("perplexity of {} windows", n_windows), ours, {}, how);
+    add("llama.cpp's perplexity of them", theirs, {}, "recorded");
+    add("relative difference of perplexity", std::abs(ours / theirs - 1), 1e-3, how);
   }
   const auto& prompts = data.at("greedy").at("prompts").as_array();
   const int n_prompts = std::min(arguments.integer("--prompts", 20), static_cast<int>(prompts.size()));
@@ -154,9 +158,10 @@ Result<void> compare(const bench::Arguments& arguments, bench::Figures& figures)
     n_same += difference.at < 0 ? 1 : 0;
     widest_gap = std::max(widest_gap, difference.gap);
   }
-  figures.add("greedy continuations of 64 tokens that are identical", n_same, "", n_prompts, how);
-  figures.add("largest logit gap where the others part", widest_gap, "", n_prompts, how,
-              bench::Bound{kTie, false});
+  figures.push_back({"greedy continuations of 64 tokens that are identical", static_cast<double>(n_same), "", {},
+                     bench::Better::kHigher, n_prompts, how});
+  figures.push_back({"largest logit gap where the others part", widest_gap, "", kTie, bench::Better::kLower,
+                     n_prompts, how});
   return {};
 }
 
@@ -164,11 +169,10 @@ Result<void> compare(const bench::Arguments& arguments, bench::Figures& figures)
 
 int main(int argc, char** argv) {
   const bench::Arguments arguments(argc, argv);
-  bench::Figures figures;
+  std::vector<bench::Figure> figures;
   if (const auto done = compare(arguments, figures); !done) {
     fmt::print(stderr, "{}\n", done.error().message());
     return 1;
   }
-  figures.print(arguments.has("--json"));
-  return figures.all_hold() ? 0 : 3;
+  return bench::print(figures, arguments.has("--json"));
 }
