@@ -15,6 +15,11 @@ constexpr std::array<std::string_view, 9> kRoles = {
     "down",      "output"};
 static_assert(kRoles.size() == static_cast<size_t>(Role::kCount));
 
+constexpr std::array<std::string_view, 4> kCorrections = {"", "fit", "awq", "gptq"};
+static_assert(kCorrections.size() == static_cast<size_t>(Correction::kCount));
+constexpr std::array<std::string_view, 3> kSparsities = {"", "block50", "global50"};
+static_assert(kSparsities.size() == static_cast<size_t>(Sparsity::kCount));
+
 template <class... Args>
 std::unexpected<Error> refuse(fmt::format_string<Args...> format, Args&&... args) {
   return fail(ErrorCode::kInvalidArgument, "precision", format, std::forward<Args>(args)...);
@@ -66,6 +71,38 @@ Result<Exemption> parse_exemption(std::string_view text) {
   return exemption;
 }
 
+// Index of `word` among `names`, 0 (the empty name) when it is none of them.
+template <size_t kSize>
+size_t find_name(const std::array<std::string_view, kSize>& names, std::string_view word) {
+  for (size_t i = 1; i < kSize; ++i) {
+    if (names[i] == word) return i;
+  }
+  return 0;
+}
+
+// "/block50/gptq" behind a group: each kind at most once, in any order.
+Result<void> parse_methods(std::string_view text, std::string_view whole, WeightFormat& weights) {
+  while (!text.empty()) {
+    const size_t slash = text.find('/', 1);
+    const std::string_view word = text.substr(1, slash == std::string_view::npos ? slash : slash - 1);
+    text.remove_prefix(slash == std::string_view::npos ? text.size() : slash);
+    if (const size_t correction = find_name(kCorrections, word);
+        correction != 0 && weights.correction == Correction::kNone) {
+      weights.correction = static_cast<Correction>(correction);
+    } else if (const size_t sparsity = find_name(kSparsities, word);
+               sparsity != 0 && weights.sparsity == Sparsity::kNone) {
+      weights.sparsity = static_cast<Sparsity>(sparsity);
+    } else {
+      return refuse("'{}': expected at most one of /block50, /global50 and one of /fit, /awq, /gptq, found '/{}'",
+                    whole, word);
+    }
+  }
+  if (weights.sparsity != Sparsity::kNone && (weights.format != Format::kInt4 || weights.group < 32)) {
+    return refuse("'{}': only int4 weights with groups of 32 and more can be sparse", whole);
+  }
+  return {};
+}
+
 // Which of w=, a= and kv= a text has already given.
 struct Seen {
   bool weights = false;
@@ -107,6 +144,14 @@ std::string_view name(Role role) {
   return kRoles.at(static_cast<size_t>(role));
 }
 
+std::string_view name(Correction correction) {
+  return kCorrections.at(static_cast<size_t>(correction));
+}
+
+std::string_view name(Sparsity sparsity) {
+  return kSparsities.at(static_cast<size_t>(sparsity));
+}
+
 Result<Role> parse_role(std::string_view text) {
   for (size_t i = 0; i < kRoles.size(); ++i) {
     if (kRoles[i] == text) return static_cast<Role>(i);
@@ -126,7 +171,10 @@ WeightFormat Precision::weights_for(int layer, Role role) const {
 std::string to_string(const WeightFormat& weights) {
   if (weights.as_shipped) return "file";
   if (!is_integer(weights.format)) return std::string(name(weights.format));
-  return fmt::format("{}:{}", name(weights.format), weights.group);
+  std::string text = fmt::format("{}:{}", name(weights.format), weights.group);
+  if (weights.sparsity != Sparsity::kNone) text += fmt::format("/{}", name(weights.sparsity));
+  if (weights.correction != Correction::kNone) text += fmt::format("/{}", name(weights.correction));
+  return text;
 }
 
 Result<WeightFormat> parse_weight_format(std::string_view text) {
@@ -135,16 +183,22 @@ Result<WeightFormat> parse_weight_format(std::string_view text) {
     weights.as_shipped = true;
     return weights;
   }
-  const size_t colon = text.find(':');
-  ASSIGN_OR_RETURN(weights.format, parse_format(text.substr(0, colon)));
-  if (colon == std::string_view::npos) return weights;
-  if (!is_integer(weights.format)) {
-    return refuse("'{}': only int8 and int4 weights have a group", text);
+  const std::string_view plain = text.substr(0, text.find('/'));
+  const size_t colon = plain.find(':');
+  ASSIGN_OR_RETURN(weights.format, parse_format(plain.substr(0, colon)));
+  if (!is_integer(weights.format) && plain.size() < text.size()) {
+    return refuse("'{}': only int8 and int4 weights have methods", text);
   }
-  ASSIGN_OR_RETURN(weights.group, parse_number(text.substr(colon + 1), "a group size"));
-  if ((weights.group != 16 && weights.group % 32 != 0) || weights.group <= 0 || weights.group > kMaxGroup) {
-    return refuse("'{}': a group is 16 or a multiple of 32 up to {}", text, kMaxGroup);
+  if (colon != std::string_view::npos) {
+    if (!is_integer(weights.format)) {
+      return refuse("'{}': only int8 and int4 weights have a group", text);
+    }
+    ASSIGN_OR_RETURN(weights.group, parse_number(plain.substr(colon + 1), "a group size"));
+    if ((weights.group != 16 && weights.group % 32 != 0) || weights.group <= 0 || weights.group > kMaxGroup) {
+      return refuse("'{}': a group is 16 or a multiple of 32 up to {}", text, kMaxGroup);
+    }
   }
+  RETURN_IF_ERROR(parse_methods(text.substr(plain.size()), text, weights));
   return weights;
 }
 

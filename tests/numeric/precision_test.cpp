@@ -18,7 +18,12 @@ WeightFormat any_weight_format() {
   weights.as_shipped = *rc::gen::inRange(0, 4) == 0;
   if (weights.as_shipped) return weights;
   weights.format = any_format();
-  if (is_integer(weights.format)) weights.group = *rc::gen::element(16, 32, 64, 96, 128, 1024);
+  if (!is_integer(weights.format)) return weights;
+  weights.group = *rc::gen::element(16, 32, 64, 96, 128, 1024);
+  weights.correction = static_cast<Correction>(*rc::gen::inRange(0, static_cast<int>(Correction::kCount)));
+  if (weights.format == Format::kInt4 && weights.group >= 32) {
+    weights.sparsity = static_cast<Sparsity>(*rc::gen::inRange(0, static_cast<int>(Sparsity::kCount)));
+  }
   return weights;
 }
 
@@ -69,6 +74,18 @@ TEST(Precision, text_is_as_documented) {
   EXPECT_EQ(to_string(precision), "w=int4:32 a=f32/int8 kv=bf16 !down@3=bf16 !output@*=file");
 }
 
+TEST(Precision, methods_follow_the_group_in_any_order) {
+  const auto parsed = parse_precision("w=int4:64/gptq/block50 !down@*=int8/awq");
+  ASSERT_TRUE(parsed.has_value());
+  EXPECT_EQ(parsed->weights, (WeightFormat{.format = Format::kInt4,
+                                           .group = 64,
+                                           .correction = Correction::kGptq,
+                                           .sparsity = Sparsity::kBlock50}));
+  EXPECT_EQ(to_string(*parsed), "w=int4:64/block50/gptq a=f32 kv=f32 !down@*=int8:32/awq");
+  EXPECT_TRUE(parsed->weights.needs_calibration());
+  EXPECT_FALSE(parse_weight_format("int4:64/global50/fit").value().needs_calibration());
+}
+
 TEST(Precision, parts_come_in_any_order_and_default_to_f32) {
   const auto parsed = parse_precision("  kv=bf16/int8 !gate@0=f16   w=int8 ");
   ASSERT_TRUE(parsed.has_value());
@@ -95,6 +112,13 @@ TEST(Precision, wrong_text_is_refused_with_what_was_found) {
   expect_refused("w=int8:2097152", "1048576");
   expect_refused("w=bf16:32", "only int8 and int4");
   expect_refused("w=file:32", "'file' is not a format");
+  expect_refused("w=f32/gptq", "only int8 and int4");
+  expect_refused("w=int4/gptq/awq", "found '/awq'");
+  expect_refused("w=int4/block50/block50", "found '/block50'");
+  expect_refused("w=int4:64/", "found '/'");
+  expect_refused("w=int4:64/GPTQ", "found '/GPTQ'");
+  expect_refused("w=int8:64/block50", "can be sparse");
+  expect_refused("w=int4:16/block50", "can be sparse");
   expect_refused("w=f32 w=f32", "twice");
   expect_refused("w=f32 a=f32/f32/f32", "'f32/f32' is not a format");
   expect_refused("w=f32 a=/f32", "'' is not a format");
