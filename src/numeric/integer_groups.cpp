@@ -6,53 +6,20 @@
 
 #include "base/check.h"
 #include "numeric/block_parts.h"
+#include "numeric/quantiser_input.h"
 
 namespace assay {
 namespace {
 
 using numeric_internal::BlockParts;
 using numeric_internal::IntegerBlock;
+using numeric_internal::allocate_groups;
+using numeric_internal::check_quantiser_input;
+using numeric_internal::count_values;
+using numeric_internal::refuse_shape;
 
-// Larger magnitudes are refused, so that scale * code + minimum cannot overflow on the way to a finite value.
-constexpr float kLargest = 0x1p126F;
 // Scales are normal numbers, so that their reciprocals are finite.
 constexpr float kSmallestScale = 0x1p-126F;
-
-std::unexpected<Error> refuse_shape(int64_t rows, int64_t cols, uint64_t found, std::string_view unit) {
-  return fail(ErrorCode::kInvalidArgument, "integer groups", "[{}, {}] does not fit the {} {} given", rows,
-              cols, found, unit);
-}
-
-// rows * cols when both are sensible and the product fits.
-bool count_values(int64_t rows, int64_t cols, uint64_t& count) {
-  if (rows < 0 || cols < 0) return false;
-  return !__builtin_mul_overflow(static_cast<uint64_t>(rows), static_cast<uint64_t>(cols), &count);
-}
-
-IntegerGroups allocate(Format format, int group, int64_t rows, int64_t cols) {
-  IntegerGroups groups;
-  groups.format = format;
-  groups.group = group;
-  groups.rows = rows;
-  groups.cols = cols;
-  const auto n_groups = static_cast<size_t>(rows * groups.groups_per_row());
-  groups.codes.resize(static_cast<size_t>(rows * cols));
-  groups.scales.resize(n_groups);
-  groups.minimums.resize(n_groups);
-  return groups;
-}
-
-bool is_fit(float value) {
-  return std::fabs(value) <= kLargest;
-}
-
-// Index of the first value that is NaN, infinite or too large; values.size() when there is none.
-size_t find_unfit(std::span<const float> values) {
-  uint32_t largest = 0;  // as integers, magnitudes have the order of the floats, with infinity and NaN on top
-  for (const float value : values) largest = std::max(largest, std::bit_cast<uint32_t>(value) & 0x7fffffffU);
-  if (largest <= std::bit_cast<uint32_t>(kLargest)) return values.size();
-  return static_cast<size_t>(std::ranges::find_if_not(values, is_fit) - values.begin());
-}
 
 struct Range {
   float low;
@@ -120,29 +87,6 @@ Affine quantise_asymmetric(std::span<const float> values, int levels, uint8_t* _
   return {scale, range.low};
 }
 
-Result<void> check_quantiser_input(std::span<const float> values, int64_t rows, int64_t cols, Format format,
-                                   int group) {
-  if (!is_integer(format)) {
-    return fail(ErrorCode::kInvalidArgument, "integer groups", "expected int8 or int4, found {}",
-                name(format));
-  }
-  if (group <= 0 || (group != 16 && group % 32 != 0)) {
-    return fail(ErrorCode::kInvalidArgument, "integer groups",
-                "expected a group of 16 or of a multiple of 32 values, found {}", group);
-  }
-  uint64_t count = 0;
-  if (!count_values(rows, cols, count) || count != values.size()) {
-    return refuse_shape(rows, cols, values.size(), "values");
-  }
-  if (const size_t unfit = find_unfit(values); unfit < values.size()) {
-    const auto at = static_cast<int64_t>(unfit);
-    return fail(ErrorCode::kInvalidArgument, "integer groups",
-                "row {}, column {}: {} cannot be quantised; expected a finite value of magnitude up to 2^126",
-                at / cols, at % cols, values[unfit]);
-  }
-  return {};
-}
-
 }  // namespace
 
 bool has_integer_form(BlockType type) {
@@ -165,7 +109,7 @@ Result<IntegerGroups> to_integer_groups(BlockType type, std::span<const std::byt
   ASSIGN_OR_RETURN(const uint64_t bytes, stored_bytes(type, count));
   if (bytes != src.size()) return refuse_shape(rows, cols, src.size(), "bytes");
 
-  IntegerGroups groups = allocate(kind->format, kind->group, rows, cols);
+  IntegerGroups groups = allocate_groups(kind->format, kind->group, rows, cols);
   groups.zero_point = kind->offset;
   const auto values = static_cast<size_t>(shape.values);
   const size_t groups_per_block = values / static_cast<size_t>(kind->group);
@@ -191,7 +135,7 @@ Result<IntegerGroups> to_integer_groups(BlockType type, std::span<const std::byt
 Result<IntegerGroups> quantise_groups(std::span<const float> values, int64_t rows, int64_t cols,
                                       Format format, int group, GroupScheme scheme) {
   RETURN_IF_ERROR(check_quantiser_input(values, rows, cols, format, group));
-  IntegerGroups groups = allocate(format, group, rows, cols);
+  IntegerGroups groups = allocate_groups(format, group, rows, cols);
   const bool symmetric = scheme == GroupScheme::kSymmetric;
   const int levels = (1 << bits(format)) - 1;
   const int half = levels / 2;
