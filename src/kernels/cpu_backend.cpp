@@ -142,7 +142,10 @@ void CpuBackend::matmul(std::span<const MatmulTask> tasks) {
       const MatmulGrid grid = cut_matmul(task, all_tiles, pool_.size());
       if (i < grid.n_blocks()) {
         const auto weights = static_cast<size_t>(task.weights->format);
-        table_.matmul[weights][activation_index(task.input.format)](task, grid.block(i));
+        const int activations = activation_index(task.input.format);
+        const MatmulKernel kernel = task.weights->is_sparse() ? table_.matmul_sparse[activations]
+                                                              : table_.matmul[weights][activations];
+        kernel(task, grid.block(i));
         return;
       }
       i -= grid.n_blocks();

@@ -77,6 +77,8 @@ struct KernelTable {
 
   // [weight format][activation_index]; every entry is set.
   MatmulKernel matmul[kFormatCount][kActivationFormats] = {};
+  // [activation_index], for matrices with dropped blocks (sparse_matrix.h has the formula).
+  MatmulKernel matmul_sparse[kActivationFormats] = {};
 
   // Whole splits, merged and written to the task's output.
   void (*attention)(const AttentionShape& shape, const AttentionTask& task,

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "kernels/sparse_matrix.h"
 #include "numeric/bfloat16.h"
 #include "numeric/float16.h"
 #include "numeric/float8.h"
@@ -221,6 +222,7 @@ Result<PackedMatrix> pack_integers(const IntegerGroups& groups) {
 void unpack_row(const PackedMatrix& matrix, int64_t output, std::span<float> dst) {
   CHECK(output >= 0 && output < matrix.n_outputs);
   CHECK_OP(static_cast<int64_t>(dst.size()), ==, matrix.n_inputs);
+  if (matrix.is_sparse()) return unpack_sparse_row(matrix, output, dst);
   switch (matrix.format) {
     case Format::kF32:
       return unpack_float_row<1, float>(matrix, output, dst, [](float x) { return x; });

@@ -33,6 +33,13 @@ namespace assay {
 inline constexpr int kTileRows = 16;
 inline constexpr int kColumnUnit = 32;
 
+// Where the kept blocks of a sparse int4 matrix lie; empty for a dense one. kernels/sparse_matrix.h has the order.
+struct BlockIndex {
+  AlignedBuffer tile_starts;   // int32 [n_tiles + 1], in kept blocks
+  AlignedBuffer group_starts;  // int32 [n_tiles + 1], in groups of scales
+  AlignedBuffer columns;       // int32 [kept blocks]: which 32 inputs the block reads
+};
+
 struct PackedMatrix {
   Format format = Format::kF32;
   int64_t n_outputs = 0;
@@ -44,12 +51,17 @@ struct PackedMatrix {
   AlignedBuffer codes;
   AlignedBuffer scales;
   AlignedBuffer minimums;
+  BlockIndex blocks;
 
   int64_t n_tiles() const { return (n_outputs + kTileRows - 1) / kTileRows; }
   // Groups stored per output, those of padding included.
   int64_t groups_per_row() const { return group == 0 ? 0 : (padded_inputs + group - 1) / group; }
   int64_t tile_bytes() const { return padded_inputs * kTileRows * bits(format) / 8; }
-  uint64_t bytes() const { return codes.size() + scales.size() + minimums.size(); }
+  bool is_sparse() const { return !blocks.tile_starts.empty(); }
+  uint64_t bytes() const {
+    return codes.size() + scales.size() + minimums.size() + blocks.tile_starts.size() +
+           blocks.group_starts.size() + blocks.columns.size();
+  }
 };
 
 // values: f32 [n_outputs, n_inputs]; converted to `format` (a float format), round to nearest even, fp8

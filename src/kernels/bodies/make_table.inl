@@ -17,6 +17,8 @@ constexpr KernelTable make_table() {
   set_float<Format::kInt4>(t);
   t.matmul[static_cast<int>(Format::kInt8)][activation_index(Format::kInt8)] = matmul_integer<Format::kInt8>;
   t.matmul[static_cast<int>(Format::kInt4)][activation_index(Format::kInt8)] = matmul_integer<Format::kInt4>;
+  for (MatmulKernel& kernel : t.matmul_sparse) kernel = matmul_sparse_float;
+  t.matmul_sparse[activation_index(Format::kInt8)] = matmul_sparse_integer;
   t.attention = attention;
   t.attention_split = attention_split;
   t.attention_merge = attention_merge;

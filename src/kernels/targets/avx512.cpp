@@ -27,6 +27,7 @@ constexpr Isa kIsa = Isa::kAvx512;
 #include "kernels/bodies/weights.inl"
 #include "kernels/bodies/matmul_float.inl"
 #include "kernels/bodies/matmul_integer.inl"
+#include "kernels/bodies/matmul_sparse.inl"
 #include "kernels/bodies/matmul_amx.inl"
 #include "kernels/bodies/attention.inl"
 #include "kernels/bodies/make_table.inl"
