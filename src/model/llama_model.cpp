@@ -48,14 +48,18 @@ class LlamaModel final : public Model {
   void forward(std::span<const SequenceSlice> batch, KvPool& pool, std::span<float> hidden) override;
   void project(std::span<const float> hidden, int64_t n_rows, Phase phase, std::span<float> logits) override;
   void set_observer(LayerObserver observer) override;
+  void set_input_observer(InputObserver observer) override { input_observer_ = std::move(observer); }
 
  private:
   void check_batch(std::span<const SequenceSlice> batch, const KvPool& pool, std::span<float> hidden) const;
   void begin_step(std::span<const SequenceSlice> batch);
   void attend(int layer, std::span<const SequenceSlice> batch, KvPool& pool);
-  void feed_forward(const LayerWeights& weights);
+  void feed_forward(int layer);
   void finish_step(std::span<float> hidden);
   void observe(int layer, const float* rows);
+  void observe_input(int layer, MatrixInput input, const ActivationView& rows) const {
+    if (input_observer_) input_observer_(layer, input, rows);
+  }
 
   std::span<const RowGroup> groups() const { return {groups_.data(), n_groups_}; }
   ActivationView norm_prepared(const RowGroup& group, const std::vector<float>& weight);
@@ -75,6 +79,7 @@ class LlamaModel final : public Model {
   std::array<RowGroup, 2> groups_;
   size_t n_groups_ = 0;
   LayerObserver observer_;
+  InputObserver input_observer_;
 };
 
 KvLayout LlamaModel::kv_layout(int page_tokens) const {
@@ -111,7 +116,7 @@ void LlamaModel::forward(std::span<const SequenceSlice> batch, KvPool& pool, std
   observe(-1, residual());
   for (int layer = 0; layer < parts_.config.n_layers; ++layer) {
     attend(layer, batch, pool);
-    feed_forward(parts_.weights.layers[static_cast<size_t>(layer)]);
+    feed_forward(layer);
     observe(layer, residual());
   }
   finish_step(hidden);
@@ -167,6 +172,7 @@ void LlamaModel::attend(int layer, std::span<const SequenceSlice> batch, KvPool&
   const LayerWeights& weights = parts_.weights.layers[static_cast<size_t>(layer)];
   for (const RowGroup& group : groups()) {
     const ActivationView input = norm_prepared(group, weights.attention_norm);
+    observe_input(layer, MatrixInput::kAttention, input);
     queue(group, input, weights.query, weights.query_bias, qkv(), qkv_stride_, false);
     queue(group, input, weights.key, weights.key_bias, qkv() + n_query_, qkv_stride_, false);
     queue(group, input, weights.value, weights.value_bias, qkv() + n_query_ + n_key_, qkv_stride_, false);
@@ -202,17 +208,20 @@ void LlamaModel::attend(int layer, std::span<const SequenceSlice> batch, KvPool&
   for (const RowGroup& group : groups()) {
     const ActivationView input = backend_.prepare(group.format, attended + group.first * n_query_,
                                                   group.count, n_query_, space_.inputs[group.buffer]);
+    observe_input(layer, MatrixInput::kAttentionOutput, input);
     queue(group, input, weights.attention_output, weights.attention_output_bias, residual(), n_embedding_,
           true);
   }
   run_queue();
 }
 
-void LlamaModel::feed_forward(const LayerWeights& weights) {
+void LlamaModel::feed_forward(int layer) {
+  const LayerWeights& weights = parts_.weights.layers[static_cast<size_t>(layer)];
   const int64_t n_inner = parts_.config.n_feed_forward;
   float* gate = space_.gate_up.as<float>();
   for (const RowGroup& group : groups()) {
     const ActivationView input = norm_prepared(group, weights.feed_forward_norm);
+    observe_input(layer, MatrixInput::kFeedForward, input);
     queue(group, input, weights.gate, weights.gate_bias, gate, 2 * n_inner, false);
     queue(group, input, weights.up, weights.up_bias, gate + n_inner, 2 * n_inner, false);
   }
@@ -222,6 +231,7 @@ void LlamaModel::feed_forward(const LayerWeights& weights) {
     const ActivationView input =
         backend_.gate_prepare(group.format, GateFunction::kSilu, rows, rows + n_inner, 2 * n_inner,
                               group.count, n_inner, space_.inputs[group.buffer]);
+    observe_input(layer, MatrixInput::kDown, input);
     queue(group, input, weights.down, weights.down_bias, residual(), n_embedding_, true);
   }
   run_queue();

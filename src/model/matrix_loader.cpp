@@ -9,6 +9,7 @@
 #include <span>
 
 #include "base/units.h"
+#include "model/matrix_quantiser.h"
 #include "numeric/float16.h"
 #include "numeric/integer_groups.h"
 
@@ -147,12 +148,20 @@ Result<PackedMatrix> load_matrix(const Tensor& tensor, const WeightFormat& execu
   if (as_shipped && has_integer_form(tensor.type)) return load_integers_as_shipped(tensor);
   ASSIGN_OR_RETURN(Values values, decode_all(tensor));
   if (!is_integer(executed.format)) return load_floats(tensor, values.span(), executed.format);
-  const GroupScheme scheme =
-      executed.format == Format::kInt4 ? GroupScheme::kAsymmetric : GroupScheme::kSymmetric;
-  auto groups = quantise_groups(values.span(), tensor.shape[0], tensor.shape[1], executed.format,
-                                executed.group, scheme);
-  if (!groups) return std::unexpected(groups.error().within(tensor.name));
-  return pack_integers(*groups);
+  auto packed = quantise_matrix(values.span(), tensor.shape[0], tensor.shape[1], executed);
+  if (!packed) return std::unexpected(packed.error().within(tensor.name));
+  return packed;
+}
+
+Result<std::vector<float>> decode_matrix(const Tensor& tensor) {
+  if (float_format_of(tensor.type) == Format::kCount && !has_integer_form(tensor.type)) {
+    return fail(ErrorCode::kUnsupported, tensor.name, "is stored as {}, which is no weight format",
+                name(tensor.type));
+  }
+  std::vector<float> values(static_cast<size_t>(tensor.n_values()));
+  decode(tensor.type, tensor.data, values);
+  RETURN_IF_ERROR(check_finite(tensor, values, "value"));
+  return values;
 }
 
 Result<std::vector<float>> load_vector(const Tensor& tensor, int64_t n) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/units.h"
+#include "model/calibration.h"
 #include "model/llama_model.h"
 #include "model/llama_workspace.h"
 #include "model/rope_table.h"
@@ -58,7 +59,7 @@ Result<std::unique_ptr<Model>> Model::load(const Checkpoint& checkpoint, const P
       LlamaWorkspace::bytes_needed(parts.config, options.max_batch_tokens, two_groups) +
       RopeTable::bytes_needed(parts.config, parts.max_context);
   ASSIGN_OR_RETURN(parts.weights, ModelWeights::load(checkpoint, parts.config, precision, n_threads,
-                                                     step_bytes, options.progress));
+                                                     step_bytes, options.progress, options.calibrated.get()));
   ASSIGN_OR_RETURN(parts.rope, RopeTable::create(parts.config, parts.max_context, n_threads));
   parts.precision = precision;
   parts.backend = std::move(backend);

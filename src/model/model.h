@@ -24,6 +24,8 @@
 
 namespace assay {
 
+struct CalibratedWeights;
+
 // Consecutive tokens of one sequence.
 struct SequenceSlice {
   std::span<const int32_t> tokens;
@@ -47,16 +49,24 @@ struct LoadOptions {
   int max_context = 0;         // 0: the model's own
   // Called with the share done, 0..1; return false to cancel (load() then fails with kCancelled).
   std::function<bool(double)> progress;
+  // For a precision that needs them (calibration.h); the matrices are moved out.
+  std::shared_ptr<CalibratedWeights> calibrated;
 };
 
 // Sees the residual stream after the embedding (layer -1), after every layer, and after the final norm
 // (layer n_layers). hidden: [n_tokens, n_embedding]. For measuring; null in serving.
 using LayerObserver = std::function<void(int layer, std::span<const float> hidden)>;
 
+// What the matrices of a layer read: query, key and value share one input, gate and up another.
+enum class MatrixInput : uint8_t { kAttention, kAttentionOutput, kFeedForward, kDown, kCount };
+// Sees the activations that enter the matrices, in the format they are executed in, a group of rows at a time.
+using InputObserver = std::function<void(int layer, MatrixInput input, const ActivationView& rows)>;
+
 class Model {
  public:
   // kCorrupt: missing tensors, wrong shapes, NaN or infinite weights (named); kUnsupported: architecture,
-  // block type, or a precision without kernels; kResourceExhausted: does not fit, with the sum.
+  // block type, or a precision without kernels; kResourceExhausted: does not fit, with the sum;
+  // kInvalidArgument: the precision needs calibrated weights and options.calibrated lacks them.
   static Result<std::unique_ptr<Model>> load(const Checkpoint& checkpoint, const Precision& precision,
                                              std::shared_ptr<Backend> backend, LoadOptions options = {});
   virtual ~Model() = default;
@@ -80,6 +90,7 @@ class Model {
                        std::span<float> logits) = 0;
 
   virtual void set_observer(LayerObserver observer) = 0;
+  virtual void set_input_observer(InputObserver observer) = 0;
 };
 
 }  // namespace assay

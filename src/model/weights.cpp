@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "base/thread_pool.h"
 #include "base/units.h"
+#include "model/calibration.h"
 #include "model/matrix_loader.h"
 
 namespace assay {
@@ -28,12 +29,16 @@ struct Item {
   bool as_shipped = false;
   WeightFormat executed;
   std::string name;  // as reported
+  // In place of the tensor; null: none.
+  PackedMatrix* calibrated_matrix = nullptr;
+  std::vector<float>* calibrated_vector = nullptr;
 };
 
 class Plan {
  public:
-  Plan(const Checkpoint& checkpoint, const ModelConfig& config, const Precision& precision)
-      : checkpoint_(checkpoint), config_(config), precision_(precision) {}
+  Plan(const Checkpoint& checkpoint, const ModelConfig& config, const Precision& precision,
+       CalibratedWeights* calibrated)
+      : checkpoint_(checkpoint), config_(config), precision_(precision), calibrated_(calibrated) {}
 
   std::span<const Item> items() const { return items_; }
 
@@ -100,7 +105,7 @@ class Plan {
     }
     used_.insert("output.weight");  // a tied file may store the copy all the same
     const Tensor* embedding = take("token_embd.weight");
-    const WeightFormat wanted = precision_.weights_for(-1, Role::kOutput);
+    const WeightFormat wanted = without_inputs(precision_.weights_for(-1, Role::kOutput));
     ASSIGN_OR_RETURN(const WeightFormat executed, executed_format(*embedding, wanted));
     // Rounding afresh to the stored format may differ from what is stored, so as_shipped has to agree as
     // well.
@@ -122,21 +127,50 @@ class Plan {
       return fail(ErrorCode::kCorrupt, checkpoint_.path().string(), "{}: expected shape [{}, {}], found [{}]",
                   name, n_outputs, n_inputs, fmt::join(tensor->shape, ", "));
     }
-    const WeightFormat wanted = precision_.weights_for(layer, role);
+    WeightFormat wanted = precision_.weights_for(layer, role);
+    if (layer < 0) wanted = without_inputs(wanted);
     ASSIGN_OR_RETURN(const WeightFormat executed, executed_format(*tensor, wanted));
+    PackedMatrix* ready = calibrated_ != nullptr ? find_calibrated(calibrated_->matrices, name) : nullptr;
+    if (wanted.needs_calibration() && ready == nullptr) {
+      return fail(ErrorCode::kInvalidArgument, name, "{} needs calibrated weights; none are given",
+                  to_string(wanted));
+    }
+    if (ready != nullptr && (ready->n_outputs != n_outputs || ready->n_inputs != n_inputs)) {
+      return fail(ErrorCode::kCorrupt, name, "calibrated weights are [{}, {}], the model's [{}, {}]",
+                  ready->n_outputs, ready->n_inputs, n_outputs, n_inputs);
+    }
     items_.push_back({.tensor = tensor,
                       .matrix = &matrix,
                       .as_shipped = wanted.as_shipped,
                       .executed = executed,
-                      .name = name});
+                      .name = name,
+                      .calibrated_matrix = ready});
     return {};
+  }
+
+  template <class Map>
+  static auto find_calibrated(Map& map, const std::string& name) -> decltype(&map.begin()->second) {
+    const auto it = map.find(name);
+    return it == map.end() ? nullptr : &it->second;
+  }
+
+  // Tables outside layers are looked up or read once: no blocks are dropped, and methods that need inputs fit the
+  // weights alone.
+  static WeightFormat without_inputs(WeightFormat format) {
+    if (format.needs_calibration()) format.correction = Correction::kFit;
+    format.sparsity = Sparsity::kNone;
+    return format;
   }
 
   Result<void> add_vector(const std::string& name, int64_t n, std::vector<float>& vector) {
     const Tensor* tensor = take(name);
     if (tensor == nullptr) return missing(name);
     vector.resize(static_cast<size_t>(n));
-    items_.push_back({.tensor = tensor, .vector = &vector, .name = name});
+    std::vector<float>* ready = calibrated_ != nullptr ? find_calibrated(calibrated_->vectors, name) : nullptr;
+    if (ready != nullptr && ready->size() != static_cast<size_t>(n)) {
+      return fail(ErrorCode::kCorrupt, name, "{} calibrated values, the model has {}", ready->size(), n);
+    }
+    items_.push_back({.tensor = tensor, .vector = &vector, .name = name, .calibrated_vector = ready});
     return {};
   }
 
@@ -156,6 +190,7 @@ class Plan {
   const Checkpoint& checkpoint_;
   const ModelConfig& config_;
   const Precision& precision_;
+  CalibratedWeights* calibrated_;
   std::vector<Item> items_;
   std::set<std::string, std::less<>> used_;
 };
@@ -176,6 +211,14 @@ Result<void> check_memory(const Checkpoint& checkpoint, std::span<const Item> it
 }
 
 Result<void> load_item(const Item& item) {
+  if (item.calibrated_matrix != nullptr) {
+    *item.matrix = std::move(*item.calibrated_matrix);
+    return {};
+  }
+  if (item.calibrated_vector != nullptr) {
+    *item.vector = std::move(*item.calibrated_vector);
+    return {};
+  }
   if (item.vector != nullptr) {
     ASSIGN_OR_RETURN(*item.vector, load_vector(*item.tensor, static_cast<int64_t>(item.vector->size())));
     return {};
@@ -251,9 +294,10 @@ uint64_t ModelWeights::bytes() const {
 
 Result<ModelWeights> ModelWeights::load(const Checkpoint& checkpoint, const ModelConfig& config,
                                         const Precision& precision, int n_threads, uint64_t other_bytes,
-                                        const std::function<bool(double)>& progress) {
+                                        const std::function<bool(double)>& progress,
+                                        CalibratedWeights* calibrated) {
   ModelWeights weights;
-  Plan plan(checkpoint, config, precision);
+  Plan plan(checkpoint, config, precision, calibrated);
   RETURN_IF_ERROR(plan.add_all(weights));
   RETURN_IF_ERROR(check_memory(checkpoint, plan.items(), other_bytes));
   ParallelLoad load(plan.items(), progress);

@@ -48,10 +48,12 @@ struct ModelWeights {
   // this architecture does not use would be left out; kCancelled: `progress` (called on this thread, share
   // done) said no.
   // kResourceExhausted: weights and `other_bytes`, what the caller will allocate, exceed the available
-  // memory.
+  // memory. kInvalidArgument: `precision` needs calibrated weights that `calibrated` does not hold; what it holds
+  // is moved out.
   static Result<ModelWeights> load(const Checkpoint& checkpoint, const ModelConfig& config,
                                    const Precision& precision, int n_threads, uint64_t other_bytes,
-                                   const std::function<bool(double)>& progress);
+                                   const std::function<bool(double)>& progress,
+                                   CalibratedWeights* calibrated = nullptr);
 };
 
 }  // namespace assay

@@ -90,6 +90,7 @@ class FakeModel final : public Model {
   int max_batch_tokens() const override { return options_.max_batch_tokens; }
   int max_context() const override { return options_.max_context; }
   void set_observer(LayerObserver) override {}
+  void set_input_observer(InputObserver) override {}
 
   KvLayout kv_layout(int page_tokens) const override {
     return {.n_layers = 1, .n_kv_heads = 1, .head_dim = 2, .page_tokens = page_tokens};
