@@ -8,6 +8,7 @@
 #include "cli/known_models.h"
 #include "modelfile/checkpoint.h"
 #include "modelfile/weight_kind.h"
+#include "tune/calibrated_model.h"
 
 namespace assay {
 namespace {
@@ -39,13 +40,16 @@ Format default_activations(const WeightFormat& weights, bool checkpoint_is_integ
 void add_precision_options(CLI::App& app, ModelOptions& options) {
   app.add_option(
          "--weights", options.weights,
-         "weight format: file (as shipped), f32, f16, bf16, fp8_e4m3, fp8_e5m2, int8[:group], int4[:group]")
+         "weight format: file (as shipped), f32, f16, bf16, fp8_e4m3, fp8_e5m2, int8[:group], int4[:group]; "
+         "behind a group /fit, /awq or /gptq, and for int4 /block50 or /global50 (docs/quantisation.md)")
       ->capture_default_str();
   app.add_option("--activations", options.activations,
                  "activation format (f32, bf16, int8), or prefill/decode");
   app.add_option("--kv", options.kv, "KV cache format (f32, f16, bf16, int8), or key/value; default bf16");
   app.add_option("--precision", options.precision,
                  "a whole precision, e.g. \"w=int4:32 a=int8 kv=bf16/int8\"");
+  app.add_option("--calibration", options.calibration,
+                 "text that awq and gptq calibrate on; default: text that the model writes");
   app.add_option("--threads", options.threads, "threads; 0: every CPU this process may use")
       ->check(CLI::Range(0, 1024));
   app.add_flag("--pin-threads", options.pin_threads, "keep each thread on one CPU, physical cores first");
@@ -96,7 +100,15 @@ Result<LoadedModel> load_model(const ModelOptions& options, int max_batch_tokens
       return true;
     };
   }
-  auto loaded = LoadedModel::load(path, precision, std::move(backend), std::move(load));
+  CalibrationSource source;
+  if (!options.calibration.empty()) source.text = options.calibration;
+  if (show) {
+    source.progress = [](const std::string& what, double share) {
+      std::fprintf(stderr, "\r\033[K%s %3.0f %%", what.c_str(), share * 100);
+      return true;
+    };
+  }
+  auto loaded = load_calibrated(path, precision, std::move(backend), std::move(load), source);
   if (show) std::fprintf(stderr, "\r\033[K");
   return loaded;
 }

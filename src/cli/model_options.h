@@ -23,9 +23,10 @@ struct ModelOptions {
   bool pin_threads = false;
   std::string isa = "auto";
   int context = 0;
+  std::string calibration;  // text to calibrate on; empty: text that the model writes
 };
 
-// --weights --activations --kv --precision --threads --pin-threads --isa --context
+// --weights --activations --kv --precision --threads --pin-threads --isa --context --calibration
 void add_precision_options(CLI::App& app, ModelOptions& options);
 
 // Default activations: int8 for integer weights (and files that hold them), bf16 for 16-bit and fp8, f32 for

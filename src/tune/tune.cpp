@@ -15,6 +15,7 @@
 #include "plan/verdict.h"
 #include "probe/fingerprint.h"
 #include "quality/reference.h"
+#include "tune/calibrated_model.h"
 #include "tune/candidates.h"
 #include "tune/measurement_store.h"
 #include "tune/model_identity.h"
@@ -51,6 +52,7 @@ class Progress {
 };
 
 constexpr double kTextUnits = 2, kReferenceUnits = 2, kSpeedUnits = 0.5, kQualityUnits = 1;
+constexpr double kCalibrationUnits = 2;  // of a candidate that needs it
 
 // One run of tune(): what the steps share.
 class Run {
@@ -179,9 +181,13 @@ Result<Candidate> Run::measure(const Precision& precision, Progress& progress) {
   candidate.precision = precision;
   ASSIGN_OR_RETURN(std::shared_ptr<Backend> backend,
                    make_cpu_backend(options_.isa, options_.threads, options_.pin_threads));
+  CalibrationSource source;
+  source.progress = [&](const std::string& doing, double share) {
+    return progress.report(share, kCalibrationUnits, what + ": " + doing);
+  };
   const auto loaded =
-      LoadedModel::load(options_.model, precision, std::move(backend),
-                        {.max_batch_tokens = kMaxBatchTokens, .max_context = 0, .progress = {}});
+      load_calibrated(options_.model, precision, std::move(backend),
+                      {.max_batch_tokens = kMaxBatchTokens, .max_context = 0, .progress = {}}, source);
   if (!loaded) {
     candidate.failure = loaded.error().message();
     progress.finish(kSpeedUnits + kQualityUnits);
