@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "engine/sampling.h"
+#include "engine/token_constraint.h"
 #include "model/model.h"
 #include "tokenizer/tokenizer.h"
 
@@ -39,6 +40,8 @@ struct GenerationRequest {
   std::vector<std::string> stop;  // generation ends before the first of these texts; at most 16, none empty
   bool ignore_end_of_generation = false;
   bool keep_special = false;  // deliver the text of special tokens too
+  // Which tokens may follow; of this request alone. None: all.
+  std::shared_ptr<TokenConstraint> constraint;
 };
 
 struct TokenEvent {

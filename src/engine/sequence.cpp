@@ -13,6 +13,7 @@ Sequence::Sequence(RequestId request_id, GenerationRequest request, std::shared_
       longest(longest_tokens),
       ignore_end_of_generation(request.ignore_end_of_generation),
       pages(pool),
+      constraint(std::move(request.constraint)),
       sampler(std::move(request.sampling), tokens),
       stream(tokenizer, tokens, std::move(request.stop), request.keep_special, std::move(sink)),
       submit_time(now) {}

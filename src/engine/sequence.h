@@ -34,6 +34,7 @@ struct Sequence {
   const bool ignore_end_of_generation;
   int64_t n_computed = 0;
   PageTable pages;
+  const std::shared_ptr<TokenConstraint> constraint;  // or null
   Sampler sampler;
   TokenStream stream;
 

@@ -214,7 +214,11 @@ void StepLoop::sample(std::span<Row> rows) {
   }
 }
 
-void StepLoop::take_token(Sequence& sequence, std::span<const float> logits) {
+void StepLoop::take_token(Sequence& sequence, std::span<float> logits) {
+  if (sequence.constraint != nullptr) {
+    const Result<void> masked = sequence.constraint->mask(logits);
+    if (!masked) return finish(sequence, FinishReason::kError, masked.error());
+  }
   Result<SampledToken> sampled = sequence.sampler.sample(logits, workspace_);
   if (!sampled) return finish(sequence, FinishReason::kError, sampled.error());
   const double now = clock_.now_seconds();
@@ -224,9 +228,20 @@ void StepLoop::take_token(Sequence& sequence, std::span<const float> logits) {
   const int32_t token = sampled->token;
   if (tokenizer_.is_end_of_generation(token) && !sequence.ignore_end_of_generation)
     return finish(sequence, FinishReason::kStop);
+  if (!accept_token(sequence, token)) return;
   sequence.tokens.push_back(token);
   if (sequence.stream.deliver(std::move(*sampled))) return finish(sequence, FinishReason::kStop);
+  if (sequence.constraint != nullptr && sequence.constraint->complete())
+    return finish(sequence, FinishReason::kStop);
   if (sequence.n_tokens() >= sequence.longest) finish(sequence, FinishReason::kLength);
+}
+
+// False when the sequence's constraint refuses what it allowed: the sequence has then ended.
+bool StepLoop::accept_token(Sequence& sequence, int32_t token) {
+  if (sequence.constraint == nullptr || tokenizer_.is_end_of_generation(token)) return true;
+  const Result<void> accepted = sequence.constraint->accept(token);
+  if (!accepted) finish(sequence, FinishReason::kError, accepted.error());
+  return accepted.has_value();
 }
 
 void StepLoop::finish(Sequence& sequence, FinishReason reason, std::optional<Error> error) {

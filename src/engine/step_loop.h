@@ -67,7 +67,8 @@ class StepLoop {
   void compute(const StepPlan& plan);
   std::vector<Row> account_for(const StepPlan& plan);
   void sample(std::span<Row> rows);
-  void take_token(Sequence& sequence, std::span<const float> logits);
+  void take_token(Sequence& sequence, std::span<float> logits);
+  bool accept_token(Sequence& sequence, int32_t token);
   void finish(Sequence& sequence, FinishReason reason, std::optional<Error> error = {});
 
   Model& model_;
