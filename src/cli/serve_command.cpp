@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/units.h"
@@ -32,6 +33,7 @@ struct ServeFlags {
   std::string host = "127.0.0.1";
   int port = 8000;
   std::string model_name;
+  std::string chat_template;
   std::string kv_memory;
   int max_sequences = 16;
   int max_queue = 1024;
@@ -153,9 +155,10 @@ ServedModel served_model(const ServeFlags& flags, const LoadedModel& loaded, std
                      .engine = std::move(engine),
                      .precision = describe_effective_precision(*loaded.model())};
   if (loaded.has_template()) {
-    served.render_chat = [loaded](const std::vector<ChatMessage>& messages) {
-      return loaded.render(messages);
+    served.render_chat = [loaded](const std::vector<ChatMessage>& messages, const boost::json::array& tools) {
+      return loaded.render(messages, tools);
     };
+    served.tool_format = detect_tool_format(loaded.template_source());
   } else {
     served.no_chat_reason = loaded.template_error();
   }
@@ -189,6 +192,14 @@ Result<int> serve_until_signal(const ServeFlags& flags, const LoadedModel& loade
   return kExitDone;
 }
 
+Result<void> apply_chat_template(const ServeFlags& flags, LoadedModel& loaded) {
+  if (flags.chat_template.empty()) return {};
+  ASSIGN_OR_RETURN(std::string source, read_file(flags.chat_template, 1 << 20));
+  const auto set = loaded.set_template(std::move(source));
+  if (!set) return std::unexpected(set.error().within(flags.chat_template));
+  return {};
+}
+
 Result<int> run_serve(ServeFlags flags) {
   if (flags.host == "localhost") flags.host = "127.0.0.1";
   if (flags.log_requests) set_log_level(LogLevel::kDebug);
@@ -196,7 +207,8 @@ Result<int> run_serve(ServeFlags flags) {
   if (!flags.dry_run) RETURN_IF_ERROR(try_port(flags));
   const uint64_t available_before = available_memory_bytes();
   const Stopwatch clock;
-  ASSIGN_OR_RETURN(const LoadedModel loaded, load_model(flags.model, flags.step_tokens, true));
+  ASSIGN_OR_RETURN(LoadedModel loaded, load_model(flags.model, flags.step_tokens, true));
+  RETURN_IF_ERROR(apply_chat_template(flags, loaded));
   EngineConfig config;
   ASSIGN_OR_RETURN(config.kv_budget_bytes, kv_budget(flags, plan, *loaded.model()));
   config.page_tokens = flags.page_tokens;
@@ -229,6 +241,8 @@ Run configure_serve_command(CLI::App& app) {
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
   app.add_option("--model-name", flags->model_name, "name in the API; \"default\" is accepted too");
+  app.add_option("--chat-template", flags->chat_template,
+                 "file with a chat template (Jinja) to use in place of the checkpoint's");
   app.add_option("--max-sequences", flags->max_sequences, "sequences that run together")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();

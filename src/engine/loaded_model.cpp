@@ -28,12 +28,18 @@ Result<LoadedModel> LoadedModel::load_tokenizer(const std::filesystem::path& pat
   loaded.tokenizer_ = std::make_shared<const Tokenizer>(std::move(*tokenizer));
   if (template_source.empty()) {
     loaded.template_error_ = "the checkpoint has no chat template";
-  } else if (auto parsed = ChatTemplate::parse(template_source)) {
-    loaded.template_ = std::make_shared<const ChatTemplate>(std::move(*parsed));
-  } else {
-    loaded.template_error_ = parsed.error().message();
+  } else if (const auto set = loaded.set_template(template_source); !set) {
+    loaded.template_error_ = set.error().message();
   }
   return loaded;
+}
+
+Result<void> LoadedModel::set_template(std::string source) {
+  ASSIGN_OR_RETURN(ChatTemplate parsed, ChatTemplate::parse(source));
+  template_ = std::make_shared<const ChatTemplate>(std::move(parsed));
+  template_source_ = std::move(source);
+  template_error_.clear();
+  return {};
 }
 
 Result<LoadedModel> LoadedModel::load(const std::filesystem::path& path, const Precision& precision,
@@ -59,14 +65,20 @@ boost::json::object template_context(const Tokenizer& tokenizer) {
   return context;
 }
 
-Result<std::string> LoadedModel::render(const std::vector<ChatMessage>& messages) const {
+Result<std::string> LoadedModel::render(const std::vector<ChatMessage>& messages,
+                                        const boost::json::array& tools) const {
   if (!template_) return fail(ErrorCode::kUnsupported, path_.string(), "{}", template_error_);
   boost::json::object context = template_context(*tokenizer_);
   boost::json::array list;
   for (const ChatMessage& message : messages) {
-    list.push_back(boost::json::object{{"role", message.role}, {"content", message.content}});
+    boost::json::object entry{{"role", message.role}, {"content", message.content}};
+    if (!message.tool_calls.empty()) entry["tool_calls"] = message.tool_calls;
+    if (!message.tool_call_id.empty()) entry["tool_call_id"] = message.tool_call_id;
+    if (!message.name.empty()) entry["name"] = message.name;
+    list.push_back(std::move(entry));
   }
   context["messages"] = std::move(list);
+  if (!tools.empty()) context["tools"] = tools;
   return template_->render(context);
 }
 

@@ -4,6 +4,7 @@
 // embedding. A broken or missing chat template is not an error here: has_template() says.
 #pragma once
 
+#include <boost/json/array.hpp>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -20,6 +21,9 @@ namespace assay {
 struct ChatMessage {
   std::string role;
   std::string content;
+  boost::json::array tool_calls;  // of an assistant: [{id, type, function: {name, arguments}}]
+  std::string tool_call_id;       // of a tool's answer
+  std::string name;               // of a tool's answer: the function
 };
 
 class LoadedModel {
@@ -36,9 +40,15 @@ class LoadedModel {
   bool has_template() const { return template_ != nullptr; }
   const std::string& template_error() const { return template_error_; }
   const std::shared_ptr<const ChatTemplate>& chat_template() const { return template_; }
+  const std::string& template_source() const { return template_source_; }
+  // Another template than the checkpoint's. Failure: as ChatTemplate::parse; the model keeps what it had.
+  Result<void> set_template(std::string source);
 
-  // The prompt of a conversation, ready for encode_prompt(). kUnsupported when there is no usable template.
-  Result<std::string> render(const std::vector<ChatMessage>& messages) const;
+  // The prompt of a conversation, ready for encode_prompt(). `tools`: what the model may call, as OpenAI's
+  // requests list it; templates that do not know tools ignore it. kUnsupported when there is no usable
+  // template.
+  Result<std::string> render(const std::vector<ChatMessage>& messages,
+                             const boost::json::array& tools = {}) const;
   // Rendered text to ids: special tokens recognised, exactly one BOS.
   std::vector<int32_t> encode_prompt(const std::string& rendered) const;
 
@@ -48,6 +58,7 @@ class LoadedModel {
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::shared_ptr<const ChatTemplate> template_;
   std::string template_error_;
+  std::string template_source_;
 };
 
 // The JSON context that chat templates expect, without messages and tools: bos_token, eos_token, date.

@@ -11,6 +11,7 @@
 
 #include "base/build_info.h"
 #include "base/log.h"
+#include "serve/answer_shape.h"
 #include "serve/api_error.h"
 #include "serve/generation.h"
 #include "serve/openai_response.h"
@@ -40,6 +41,7 @@ class OpenAiServer final : public ApiServer {
       : config_(std::move(config)),
         model_(std::move(model)),
         serve_metrics_(metrics_),
+        grammars_(model_.engine->tokenizer()),
         created_(std::time(nullptr)) {
     const Tokenizer& tokenizer = model_.engine->tokenizer();
     config_.limits.n_vocab = tokenizer.vocab_size();
@@ -90,7 +92,8 @@ class OpenAiServer final : public ApiServer {
   ApiResult<std::vector<int32_t>> encode(std::string_view text, bool rendered, std::string_view field) const;
   std::optional<ApiError> check_lengths(const std::vector<std::vector<int32_t>>& prompts,
                                         const GenerationOptions& options, std::string_view field) const;
-  ApiResult<std::vector<int32_t>> chat_prompt(const std::vector<ChatMessage>& messages) const;
+  ApiResult<std::vector<int32_t>> chat_prompt(const ChatCompletionRequest& request,
+                                              const AnswerShape& shape) const;
   ResponseIdentity identity(Endpoint endpoint, const GenerationOptions& options) const;
   ModelListing listing() const;
   std::string_view state_name() const { return draining_ ? "draining" : ready_ ? "ok" : "starting"; }
@@ -99,6 +102,7 @@ class OpenAiServer final : public ApiServer {
   ServedModel model_;
   MetricRegistry metrics_;
   ServeMetrics serve_metrics_;
+  GrammarStore grammars_;
   const int64_t created_;
   size_t hopeless_bytes_ = 0;  // a longer text cannot fit into the context
   std::atomic<bool> ready_{false};
@@ -262,7 +266,8 @@ std::optional<ApiError> OpenAiServer::check_lengths(const std::vector<std::vecto
   return std::nullopt;
 }
 
-ApiResult<std::vector<int32_t>> OpenAiServer::chat_prompt(const std::vector<ChatMessage>& messages) const {
+ApiResult<std::vector<int32_t>> OpenAiServer::chat_prompt(const ChatCompletionRequest& request,
+                                                          const AnswerShape& shape) const {
   if (!model_.render_chat) {
     return std::unexpected(
         ApiError{.status = 400,
@@ -271,7 +276,9 @@ ApiResult<std::vector<int32_t>> OpenAiServer::chat_prompt(const std::vector<Chat
                  .param = "messages",
                  .code = "no_chat_template"});
   }
-  const auto text = model_.render_chat(messages);
+  const bool offered = request.tools.offered();
+  const auto text =
+      model_.render_chat(request.messages, offered ? request.tools.listed : boost::json::array());
   if (!text && text.error().code == ErrorCode::kInvalidArgument) {
     // The template's own verdict, e.g. that roles must alternate.
     return std::unexpected(ApiError{.status = 400,
@@ -281,7 +288,7 @@ ApiResult<std::vector<int32_t>> OpenAiServer::chat_prompt(const std::vector<Chat
   }
   if (!text)
     return std::unexpected(engine_failure({ErrorCode::kInternal, "chat template", text.error().message()}));
-  return encode(*text, true, "messages");
+  return encode(*text + shape.prompt_end, true, "messages");
 }
 
 ResponseIdentity OpenAiServer::identity(Endpoint endpoint, const GenerationOptions& options) const {
@@ -300,7 +307,9 @@ void OpenAiServer::complete_chat(const HttpRequest& request, const ResponderPtr&
   if (!parsed) return responder->respond(to_response(parsed.error()));
   GenerationOptions& options = parsed->options;
   if (!serves(options.model)) return responder->respond(to_response(unknown_model(options.model)));
-  auto prompt = chat_prompt(parsed->messages);
+  auto shape = shape_of_chat(*parsed, model_.tool_format, grammars_);
+  if (!shape) return responder->respond(to_response(shape.error()));
+  auto prompt = chat_prompt(*parsed, *shape);
   if (!prompt) return responder->respond(to_response(prompt.error()));
   std::vector<std::vector<int32_t>> prompts;
   prompts.push_back(std::move(*prompt));
@@ -308,8 +317,8 @@ void OpenAiServer::complete_chat(const HttpRequest& request, const ResponderPtr&
     return responder->respond(to_response(*refusal));
   }
   ResponseIdentity own = identity(Endpoint::kChat, options);
-  Generation::start(*model_.engine, serve_metrics_, {std::move(own), std::move(options), std::move(prompts)},
-                    responder);
+  Generation::start(*model_.engine, serve_metrics_,
+                    {std::move(own), std::move(options), std::move(prompts), std::move(*shape)}, responder);
 }
 
 void OpenAiServer::complete_text(const HttpRequest& request, const ResponderPtr& responder) {
@@ -331,9 +340,11 @@ void OpenAiServer::complete_text(const HttpRequest& request, const ResponderPtr&
   if (const auto refusal = check_lengths(prompts, options, "prompt")) {
     return responder->respond(to_response(*refusal));
   }
+  auto shape = shape_of_completion(*parsed, grammars_);
+  if (!shape) return responder->respond(to_response(shape.error()));
   ResponseIdentity own = identity(Endpoint::kCompletion, options);
-  Generation::start(*model_.engine, serve_metrics_, {std::move(own), std::move(options), std::move(prompts)},
-                    responder);
+  Generation::start(*model_.engine, serve_metrics_,
+                    {std::move(own), std::move(options), std::move(prompts), std::move(*shape)}, responder);
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "engine/loaded_model.h"
 #include "http/server.h"
 #include "serve/openai_request.h"
+#include "serve/tool_format.h"
 #include "telemetry/metrics.h"
 
 namespace assay {
@@ -29,8 +30,10 @@ struct ServedModel {
   std::shared_ptr<Engine> engine;
   std::string precision;  // effective, in words
   // Messages to a prompt, and a prompt to ids. No function: the model cannot chat, for the reason given.
-  std::function<Result<std::string>(const std::vector<ChatMessage>&)> render_chat;
+  std::function<Result<std::string>(const std::vector<ChatMessage>&, const boost::json::array& tools)>
+      render_chat;
   std::string no_chat_reason;
+  ToolFormat tool_format = ToolFormat::kNone;  // how the chat template has tool calls written
 };
 
 struct ServeConfig {

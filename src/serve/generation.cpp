@@ -1,10 +1,14 @@
 #include "serve/generation.h"
 
 #include <algorithm>
+#include <iterator>
+#include <random>
 #include <utility>
 
+#include "base/random.h"
 #include "http/sse.h"
 #include "serve/api_error.h"
+#include "serve/grammar_constraint.h"
 
 namespace assay {
 
@@ -33,7 +37,11 @@ Generation::Generation(Engine& engine, ServeMetrics& metrics, GenerationSpec spe
       spec_(std::move(spec)),
       responder_(std::move(responder)),
       choices_(spec_.prompts.size() * static_cast<size_t>(spec_.options.n)),
-      unfinished_(choices_.size()) {}
+      unfinished_(choices_.size()) {
+  const std::optional<ToolReading>& tools = spec_.shape.tools;
+  if (!tools) return;
+  for (Choice& choice : choices_) choice.parser.emplace(tools->format, tools->names, tools->opened);
+}
 
 void Generation::run() {
   // No lock is held while calling the engine: its step thread may be inside on_token() at the same time.
@@ -46,6 +54,10 @@ void Generation::run() {
     request.sampling = sampling_of_choice(spec_.options.sampling, static_cast<int>(i % n));
     request.max_tokens = static_cast<int>(spec_.options.max_tokens);
     request.stop = spec_.options.stop;
+    const AnswerShape& shape = spec_.shape;
+    if (shape.grammar != nullptr)
+      request.constraint = make_grammar_constraint(shape.grammar, shape.grammar_trigger);
+    if (shape.tools) request.keep_special = opening_is_special(shape.tools->format);
     const auto id = engine_.submit(std::move(request), std::make_shared<Sink>(shared_from_this(), i));
     if (id) {
       ids.push_back(*id);
@@ -103,11 +115,58 @@ void Generation::on_token(size_t index, const TokenEvent& event) {
     choice.characters += count_characters(named.chosen.bytes);
     (spec_.options.stream ? choice.held : choice.logprobs).push_back(std::move(named));
   }
-  if (!spec_.options.stream) {
-    choice.text += event.text;
-  } else if (!event.text.empty() || wants_logprobs()) {
-    stream_piece(index, event.text, {});
+  take_text(index, event.text, false);
+}
+
+static std::string make_id(ToolFormat format) {
+  static thread_local Random random((uint64_t{std::random_device{}()} << 32U) | std::random_device{}(),
+                                    "call ids");
+  return make_call_id(format, random);
+}
+
+ToolCallPiece Generation::piece_of(ToolEvent event) const {
+  if (event.kind == ToolEvent::Kind::kCall)
+    return {.index = event.call, .id = make_id(spec_.shape.tools->format), .name = std::move(event.text)};
+  return {.index = event.call, .arguments = std::move(event.text)};
+}
+
+// Text that became final: to the client, or kept for the whole answer; calls are told apart from content.
+void Generation::take_text(size_t index, std::string_view text, bool last) {
+  Choice& choice = choices_[index];
+  std::string content;
+  std::vector<ToolCallPiece> pieces;
+  if (!choice.parser) {
+    content = text;
+  } else {
+    std::vector<ToolEvent> events = choice.parser->feed(text);
+    if (last) std::ranges::move(choice.parser->finish(), std::back_inserter(events));
+    for (ToolEvent& event : events) {
+      if (event.kind == ToolEvent::Kind::kContent) {
+        content += event.text;
+      } else {
+        pieces.push_back(piece_of(std::move(event)));
+      }
+    }
   }
+  if (spec_.options.stream) {
+    if (!content.empty() || !pieces.empty() || (wants_logprobs() && !last))
+      stream_piece(index, content, pieces, {});
+    return;
+  }
+  choice.text += content;
+  for (ToolCallPiece& piece : pieces) {
+    if (!piece.id.empty()) {
+      choice.tool_calls.push_back(std::move(piece));
+    } else {
+      choice.tool_calls.back().arguments += piece.arguments;
+    }
+  }
+}
+
+std::string_view Generation::finish_reason_of(const Choice& choice) const {
+  if (choice.completion.reason == FinishReason::kStop && choice.parser && choice.parser->n_calls() > 0)
+    return "tool_calls";
+  return finish_reason_name(choice.completion.reason);
 }
 
 void Generation::on_finish(size_t index, const Completion& completion) {
@@ -121,22 +180,24 @@ void Generation::on_finish(size_t index, const Completion& completion) {
   if (spec_.options.stream) {
     const bool ended_well =
         completion.reason == FinishReason::kStop || completion.reason == FinishReason::kLength;
-    if (!completion.trailing_text.empty()) stream_piece(index, completion.trailing_text, {});
-    if (ended_well) stream_piece(index, {}, finish_reason_name(completion.reason));
+    take_text(index, completion.trailing_text, true);
+    if (ended_well) stream_piece(index, {}, {}, finish_reason_of(choice));
   } else {
-    choice.text += completion.trailing_text;
+    take_text(index, completion.trailing_text, true);
   }
   if (unfinished_ > 0) return;
   metrics_.observe_request(clock_.seconds());
   if (accepted_) spec_.options.stream ? end_stream() : respond_whole();
 }
 
-void Generation::stream_piece(size_t index, std::string_view text, std::string_view finish_reason) {
+void Generation::stream_piece(size_t index, std::string_view text, std::span<const ToolCallPiece> calls,
+                              std::string_view finish_reason) {
   Choice& choice = choices_[index];
   const std::vector<TokenLogprobs> logprobs = std::exchange(choice.held, {});
   emit(to_sse(chunk(spec_.identity, {.index = static_cast<int>(index),
                                      .first = !std::exchange(choice.role_sent, true),
                                      .text = text,
+                                     .tool_calls = calls,
                                      .logprobs = logprobs,
                                      .with_logprobs = wants_logprobs(),
                                      .text_offset = choice.held_offset,
@@ -199,7 +260,8 @@ void Generation::respond_whole() {
       }
       FinishedChoice& out = finished.emplace_back();
       out.text = std::move(choice.text);
-      out.finish_reason = finish_reason_name(choice.completion.reason);
+      out.finish_reason = self->finish_reason_of(choice);
+      out.tool_calls = std::move(choice.tool_calls);
       if (self->wants_logprobs()) out.logprobs = std::move(choice.logprobs);
     }
     self->responder_->respond(

@@ -9,15 +9,18 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "engine/engine.h"
 #include "http/server.h"
+#include "serve/answer_shape.h"
 #include "serve/openai_request.h"
 #include "serve/openai_response.h"
 #include "serve/serve_metrics.h"
+#include "serve/tool_call_parser.h"
 
 namespace assay {
 
@@ -25,6 +28,7 @@ struct GenerationSpec {
   ResponseIdentity identity;
   GenerationOptions options;
   std::vector<std::vector<int32_t>> prompts;  // each gives options.n choices
+  AnswerShape shape;                          // of every choice
 };
 
 class Generation : public std::enable_shared_from_this<Generation> {
@@ -51,12 +55,18 @@ class Generation : public std::enable_shared_from_this<Generation> {
     bool role_sent = false;
     bool finished = false;
     Completion completion;
+    std::optional<ToolCallParser> parser;
+    std::vector<ToolCallPiece> tool_calls;  // of a whole answer
   };
 
   void run();
   void on_token(size_t index, const TokenEvent& event);
   void on_finish(size_t index, const Completion& completion);
-  void stream_piece(size_t index, std::string_view text, std::string_view finish_reason);
+  void take_text(size_t index, std::string_view text, bool last);
+  void stream_piece(size_t index, std::string_view text, std::span<const ToolCallPiece> calls,
+                    std::string_view finish_reason);
+  std::string_view finish_reason_of(const Choice& choice) const;
+  ToolCallPiece piece_of(ToolEvent event) const;
   void emit(std::string bytes);
   void end_stream();
   void respond_whole();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/json/parser.hpp>
 #include <charconv>
@@ -24,8 +25,6 @@ struct Unsupported {
 
 // Known to OpenAI's clients, not to this server.
 constexpr std::array kUnsupported = {
-    Unsupported{"tools", "[]"},
-    Unsupported{"tool_choice", "\"none\""},
     Unsupported{"functions", "[]"},
     Unsupported{"function_call", "\"none\""},
     Unsupported{"metadata", "{}"},
@@ -37,7 +36,6 @@ constexpr std::array kUnsupported = {
     Unsupported{"reasoning_effort", "null"},
     Unsupported{"verbosity", "null"},
     Unsupported{"web_search_options", "null"},
-    Unsupported{"parallel_tool_calls", "null"},
     Unsupported{"prompt_cache_key", "null"},
     Unsupported{"safety_identifier", "null"},
 };
@@ -154,21 +152,6 @@ void read_stream_options(FieldReader& fields, GenerationOptions& options) {
   if (inner.failed()) fields.fail_with(inner.error());
 }
 
-void read_response_format(FieldReader& fields) {
-  const json::object* format = fields.object("response_format");
-  if (format == nullptr) return;
-  FieldReader inner(*format, "response_format");
-  const auto type = inner.text("type");
-  if (type && *type != "text") {
-    inner.fail("type", fmt::format("only \"text\" is supported, found \"{}\"", type->substr(0, 40)),
-               "unsupported_parameter");
-  } else if (!type) {
-    inner.fail("type", "is required", "missing_required_parameter");
-  }
-  inner.finish();
-  if (inner.failed()) fields.fail_with(inner.error());
-}
-
 // What both endpoints share.
 void read_common(FieldReader& fields, const ApiLimits& limits, GenerationOptions& options) {
   options.model = fields.text("model").value_or("");
@@ -180,6 +163,7 @@ void read_common(FieldReader& fields, const ApiLimits& limits, GenerationOptions
   read_sampling(fields, limits, options.sampling);
   read_stop(fields, limits, options.stop);
   read_stream_options(fields, options);
+  options.response_format = read_response_format(fields);
   fields.text("user");
   for (const Unsupported& field : kUnsupported) fields.refuse(field.name, field.neutral, "is not supported");
 }
@@ -227,17 +211,27 @@ std::optional<std::string> read_content(FieldReader& message) {
 void read_message(FieldReader& message, ChatMessage& out) {
   const auto role = message.text("role");
   if (!role) return message.fail("role", "is required", "missing_required_parameter");
-  const bool known = *role == "system" || *role == "user" || *role == "assistant" || *role == "developer";
-  if (!known) {
-    return message.fail("role", fmt::format("expected system, developer, user or assistant, found \"{}\"",
-                                            role->substr(0, 40)));
+  constexpr std::array<std::string_view, 5> kRoles = {"system", "developer", "user", "assistant", "tool"};
+  if (std::ranges::find(kRoles, *role) == kRoles.end()) {
+    return message.fail("role",
+                        fmt::format("expected system, developer, user, assistant or tool, found \"{}\"",
+                                    role->substr(0, 40)));
   }
   out.role = *role == "developer" ? "system" : *role;
-  out.content = read_content(message).value_or("");
-  message.text("name");  // accepted; no chat template here uses it
+  if (*role == "assistant") out.tool_calls = read_tool_calls(message);
+  // An assistant that calls need not say anything.
+  if (out.tool_calls.empty() || message.any("content") != nullptr)
+    out.content = read_content(message).value_or("");
+  if (*role == "tool") {
+    out.tool_call_id = message.text("tool_call_id").value_or("");
+    if (out.tool_call_id.empty()) message.fail("tool_call_id", "is required", "missing_required_parameter");
+  }
+  const auto name = message.text("name");  // chat templates use it for tools alone
+  if (*role == "tool") out.name = name.value_or("");
   for (const char* field : {"refusal", "audio", "function_call"})
     message.refuse(field, "null", "is not supported");
-  for (const char* field : {"tool_calls", "annotations"}) message.refuse(field, "[]", "is not supported");
+  message.refuse("annotations", "[]", "is not supported");
+  if (*role != "assistant") message.refuse("tool_calls", "[]", "is allowed only in an assistant's message");
   message.finish();
 }
 
@@ -345,7 +339,10 @@ ApiResult<ChatCompletionRequest> parse_chat_request(std::string_view body, const
   read_messages(fields, limits, request.messages);
   read_chat_logprobs(fields, request.options.sampling);
   read_chat_max_tokens(fields, request.options);
-  read_response_format(fields);
+  request.tools = read_tools(fields);
+  if (request.tools.offered() && request.options.response_format.kind != ResponseFormat::Kind::kText) {
+    fields.fail("response_format", "cannot be combined with tools unless tool_choice is \"none\"");
+  }
   fields.finish();
   if (fields.failed()) return std::unexpected(fields.error());
   return request;
@@ -364,6 +361,8 @@ ApiResult<CompletionRequest> parse_completion_request(std::string_view body, con
     request.options.sampling.logprobs = true;
     request.options.sampling.top_logprobs = static_cast<int>(*top);
   }
+  fields.refuse("tools", "[]", "is for chat completions");
+  fields.refuse("tool_choice", "\"none\"", "is for chat completions");
   fields.refuse("echo", "false", "is not supported");
   fields.refuse("suffix", "\"\"", "is not supported");
   fields.refuse("best_of", "1", "is not supported; use n");

@@ -14,6 +14,8 @@
 #include "engine/loaded_model.h"
 #include "engine/sampling.h"
 #include "serve/api_error.h"
+#include "serve/response_format.h"
+#include "serve/tool_request.h"
 
 namespace assay {
 
@@ -36,11 +38,13 @@ struct GenerationOptions {
   std::vector<std::string> stop;
   bool stream = false;
   bool include_usage = false;  // a last chunk with usage
+  ResponseFormat response_format;
 };
 
 struct ChatCompletionRequest {
   GenerationOptions options;
-  std::vector<ChatMessage> messages;  // roles system, user, assistant
+  std::vector<ChatMessage> messages;  // roles system, user, assistant, tool
+  ToolRequest tools;
 };
 
 using PromptInput = std::variant<std::string, std::vector<int32_t>>;

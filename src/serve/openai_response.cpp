@@ -95,6 +95,32 @@ json::value logprobs_value(Endpoint endpoint, bool wanted, std::span<const Token
   return endpoint == Endpoint::kChat ? chat_logprobs(tokens) : completion_logprobs(tokens, offset);
 }
 
+json::array tool_calls_array(std::span<const ToolCallPiece> calls, bool streamed) {
+  json::array list;
+  for (const ToolCallPiece& call : calls) {
+    json::object function, entry;
+    if (streamed) entry["index"] = call.index;
+    if (!call.id.empty()) {
+      entry["id"] = call.id;
+      entry["type"] = "function";
+      function["name"] = call.name;
+    }
+    function["arguments"] = call.arguments;
+    entry["function"] = std::move(function);
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+json::object message_object(const FinishedChoice& choice) {
+  json::object message{{"role", "assistant"}, {"content", choice.text}, {"refusal", nullptr}};
+  if (!choice.tool_calls.empty()) {
+    if (choice.text.empty()) message["content"] = nullptr;
+    message["tool_calls"] = tool_calls_array(choice.tool_calls, false);
+  }
+  return message;
+}
+
 NamedLogprob named(int32_t id, float logprob, const Tokenizer& tokenizer) {
   return {std::string(tokenizer.token_bytes(id)), logprob};
 }
@@ -128,7 +154,7 @@ std::string whole_response(const ResponseIdentity& identity, std::span<const Fin
     const FinishedChoice& choice = choices[i];
     json::object entry{{"index", i}};
     if (chat) {
-      entry["message"] = json::object{{"role", "assistant"}, {"content", choice.text}, {"refusal", nullptr}};
+      entry["message"] = message_object(choice);
     } else {
       entry["text"] = choice.text;
     }
@@ -150,7 +176,12 @@ std::string chunk(const ResponseIdentity& identity, const ChunkContent& content)
   if (chat) {
     json::object delta;
     if (content.first) delta["role"] = "assistant";
-    if (content.first || !content.text.empty()) delta["content"] = json::string(content.text);
+    if (!content.tool_calls.empty()) delta["tool_calls"] = tool_calls_array(content.tool_calls, true);
+    if (!content.text.empty()) {
+      delta["content"] = json::string(content.text);
+    } else if (content.first) {
+      delta["content"] = content.tool_calls.empty() ? json::value("") : json::value(nullptr);
+    }
     entry["delta"] = std::move(delta);
   } else {
     entry["text"] = json::string(content.text);

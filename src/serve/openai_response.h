@@ -36,10 +36,19 @@ struct TokenLogprobs {
 };
 TokenLogprobs name_logprobs(const TokenEvent& event, const Tokenizer& tokenizer);
 
+// One call of a function. In a stream, `id` and `name` come with the first piece alone.
+struct ToolCallPiece {
+  size_t index = 0;
+  std::string id;
+  std::string name;
+  std::string arguments;  // JSON in a string, or a piece of it
+};
+
 // One finished choice of a response that is not streamed.
 struct FinishedChoice {
   std::string text;
-  std::string_view finish_reason;  // "stop", "length"
+  std::string_view finish_reason;  // "stop", "length", "tool_calls"
+  std::vector<ToolCallPiece> tool_calls;
   std::optional<std::vector<TokenLogprobs>> logprobs;
 };
 
@@ -61,6 +70,7 @@ struct ChunkContent {
   int index = 0;
   bool first = false;
   std::string_view text;
+  std::span<const ToolCallPiece> tool_calls;
   std::span<const TokenLogprobs> logprobs;
   bool with_logprobs = false;  // the request asked for them
   size_t text_offset = 0;

@@ -93,7 +93,7 @@ def check_errors(client, openai):
     refused(openai.NotFoundError, "model_not_found", model="gpt-4")
     refused(openai.BadRequestError, "invalid_value", temperature=-1)
     refused(openai.BadRequestError, "context_length_exceeded", max_tokens=100000)
-    refused(openai.BadRequestError, "unsupported_parameter", tools=[{"type": "function", "function": {"name": "f"}}])
+    refused(openai.BadRequestError, "unsupported_parameter", store=True)
     refused(openai.BadRequestError, "unknown_parameter", extra_body={"colour": "red"})
 
 

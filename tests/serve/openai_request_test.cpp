@@ -106,6 +106,53 @@ std::string message(const std::string& fields) {
   return R"({"model":"m","messages":[{)" + fields + "}]}";
 }
 
+const std::string kOneTool = R"("tools":[{"type":"function","function":{"name":"f"}}])";
+
+TEST(ChatRequest, tools_and_their_messages_are_read) {
+  const auto request = parse_chat_request(
+      R"({"model":"m","messages":[{"role":"user","content":"weather?"},
+          {"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","index":0,
+            "function":{"name":"get","arguments":"{\"city\": \"Oslo\"}"}}]},
+          {"role":"tool","tool_call_id":"c1","name":"get","content":"7 degrees"}],
+          "tools":[{"type":"function","function":{"name":"get","description":"d","strict":true,
+            "parameters":{"type":"object","properties":{"city":{"type":"string"}}}}},
+            {"type":"function","function":{"name":"put"}}],
+          "tool_choice":{"type":"function","function":{"name":"put"}},"parallel_tool_calls":false})",
+      kLimits);
+  ASSERT_TRUE(request.has_value()) << request.error().message;
+  EXPECT_EQ(request->tools.choice, ToolRequest::Choice::kNamed);
+  EXPECT_EQ(request->tools.named, 1U);
+  EXPECT_FALSE(request->tools.parallel);
+  ASSERT_EQ(request->tools.functions.size(), 2U);
+  EXPECT_TRUE(request->tools.functions[0].strict);
+  EXPECT_TRUE(request->tools.functions[0].parameters.is_object());
+  EXPECT_TRUE(request->tools.functions[1].parameters.is_null());
+  const ChatMessage& call = request->messages.at(1);
+  // As templates expect them: arguments are JSON, not a string of it.
+  EXPECT_EQ(call.tool_calls.at(0).at("function").at("arguments").at("city").as_string(), "Oslo");
+  EXPECT_EQ(request->messages.at(2).tool_call_id, "c1");
+  EXPECT_EQ(parse_chat_request(chat(kOneTool), kLimits)->tools.choice, ToolRequest::Choice::kAuto);
+  EXPECT_EQ(parse_chat_request(chat(kOneTool + R"(,"tool_choice":"required")"), kLimits)->tools.choice,
+            ToolRequest::Choice::kRequired);
+  EXPECT_FALSE(parse_chat_request(chat(kOneTool + R"(,"tool_choice":"none")"), kLimits)->tools.offered());
+}
+
+TEST(ChatRequest, response_formats_are_read) {
+  using Kind = ResponseFormat::Kind;
+  const auto format = [](const std::string& text) {
+    const auto request = parse_chat_request(chat(R"("response_format":)" + text), kLimits);
+    EXPECT_TRUE(request.has_value()) << request.error().message;
+    return request->options.response_format;
+  };
+  EXPECT_EQ(format(R"({"type":"text"})").kind, Kind::kText);
+  EXPECT_EQ(format(R"({"type":"json_object"})").kind, Kind::kJsonObject);
+  const auto schema = format(
+      R"({"type":"json_schema","json_schema":{"name":"n","description":"d","strict":true,"schema":{"type":"null"}}})");
+  EXPECT_EQ(schema.kind, Kind::kJsonSchema);
+  EXPECT_EQ(schema.schema.at("type").as_string(), "null");
+  EXPECT_NE(grammar_key(schema), grammar_key(format(R"({"type":"json_object"})")));
+}
+
 TEST(ChatRequest, bad_parameters_are_refused_by_name) {
   expect_refused(
       {
@@ -160,14 +207,47 @@ TEST(ChatRequest, bad_parameters_are_refused_by_name) {
            "stream_options.include_usage"},
           {chat(R"("stream":true,"stream_options":{"x":1})"), "unknown_parameter", "stream_options.x"},
           {chat(R"("stream":true,"stream_options":true)"), "invalid_type", "stream_options"},
-          {chat(R"("response_format":{"type":"json_object"})"), "unsupported_parameter",
-           "response_format.type"},
-          {chat(R"("response_format":{"type":"json_schema","json_schema":{}})"), "unsupported_parameter",
-           "response_format.type"},
+          {chat(R"("response_format":{"type":"xml"})"), "invalid_value", "response_format.type"},
+          {chat(R"("response_format":{"type":"json_object","schema":{}})"), "unknown_parameter",
+           "response_format.schema"},
+          {chat(R"("response_format":{"type":"json_schema"})"), "missing_required_parameter",
+           "response_format.json_schema"},
+          {chat(R"("response_format":{"type":"json_schema","json_schema":{}})"), "missing_required_parameter",
+           "response_format.json_schema.name"},
+          {chat(R"("response_format":{"type":"json_schema","json_schema":{"name":"x"}})"),
+           "missing_required_parameter", "response_format.json_schema.schema"},
+          {chat(R"("response_format":{"type":"json_schema","json_schema":{"name":"x","schema":5}})"),
+           "invalid_type", "response_format.json_schema.schema"},
+          {chat(R"("response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{},"x":1}})"),
+           "unknown_parameter", "response_format.json_schema.x"},
+          {chat(
+               R"("response_format":{"type":"json_object"},"tools":[{"type":"function","function":{"name":"f"}}])"),
+           "invalid_value", "response_format"},
           {chat(R"("response_format":{})"), "missing_required_parameter", "response_format.type"},
           {chat(R"("response_format":"text")"), "invalid_type", "response_format"},
-          {chat(R"("tools":[{"type":"function"}])"), "unsupported_parameter", "tools"},
-          {chat(R"("tool_choice":"auto")"), "unsupported_parameter", "tool_choice"},
+          {chat(R"("tools":{})"), "invalid_type", "tools"},
+          {chat(R"("tools":[5])"), "invalid_type", "tools[0]"},
+          {chat(R"("tools":[{"type":"function"}])"), "missing_required_parameter", "tools[0].function"},
+          {chat(R"("tools":[{"type":"web_search"}])"), "invalid_value", "tools[0].type"},
+          {chat(R"("tools":[{"type":"function","function":{}}])"), "missing_required_parameter",
+           "tools[0].function.name"},
+          {chat(R"("tools":[{"type":"function","function":{"name":"a b"}}])"), "invalid_value",
+           "tools[0].function.name"},
+          {chat(R"("tools":[{"type":"function","function":{"name":"f","parameters":[]}}])"), "invalid_type",
+           "tools[0].function.parameters"},
+          {chat(R"("tools":[{"type":"function","function":{"name":"f","x":1}}])"), "unknown_parameter",
+           "tools[0].function.x"},
+          {chat(
+               R"("tools":[{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"f"}}])"),
+           "invalid_value", "tools[1].function.name"},
+          {chat(R"("tool_choice":"auto")"), "invalid_value", "tool_choice"},
+          {chat(R"("tool_choice":5)"), "invalid_value", "tool_choice"},
+          {chat(kOneTool + R"(,"tool_choice":"always")"), "invalid_type", "tool_choice"},
+          {chat(kOneTool + R"(,"tool_choice":{"type":"function"})"), "missing_required_parameter",
+           "tool_choice.function"},
+          {chat(kOneTool + R"(,"tool_choice":{"type":"function","function":{"name":"g"}})"), "invalid_value",
+           "tool_choice.function.name"},
+          {chat(R"("parallel_tool_calls":1)"), "invalid_type", "parallel_tool_calls"},
           {chat(R"("functions":[{}])"), "unsupported_parameter", "functions"},
           {chat(R"("store":true)"), "unsupported_parameter", "store"},
           {chat(R"("modalities":["audio"])"), "unsupported_parameter", "modalities"},
@@ -186,7 +266,12 @@ TEST(ChatRequest, bad_parameters_are_refused_by_name) {
           {R"({"model":"m","messages":["hi"]})", "invalid_type", "messages[0]"},
           {message(R"("content":"x")"), "missing_required_parameter", "messages[0].role"},
           {message(R"("role":"king","content":"x")"), "invalid_value", "messages[0].role"},
-          {message(R"("role":"tool","content":"x")"), "invalid_value", "messages[0].role"},
+          {message(R"("role":"tool","content":"x")"), "missing_required_parameter",
+           "messages[0].tool_call_id"},
+          {message(R"("role":"user","content":"x","tool_calls":[{}])"), "unsupported_parameter",
+           "messages[0].tool_calls"},
+          {message(R"("role":"user","content":"x","tool_call_id":"a")"), "unknown_parameter",
+           "messages[0].tool_call_id"},
           {message(R"("role":7,"content":"x")"), "invalid_type", "messages[0].role"},
           {message(R"("role":"user")"), "missing_required_parameter", "messages[0].content"},
           {message(R"("role":"user","content":null)"), "missing_required_parameter", "messages[0].content"},
@@ -201,8 +286,13 @@ TEST(ChatRequest, bad_parameters_are_refused_by_name) {
            "messages[0].content[0].x"},
           {message(R"("role":"user","content":"x","colour":"red")"), "unknown_parameter",
            "messages[0].colour"},
-          {message(R"("role":"assistant","content":"x","tool_calls":[{}])"), "unsupported_parameter",
-           "messages[0].tool_calls"},
+          {message(R"("role":"assistant","content":"x","tool_calls":[{}])"), "invalid_value",
+           "messages[0].tool_calls[0].type"},
+          {message(R"("role":"assistant","tool_calls":[])"), "missing_required_parameter",
+           "messages[0].content"},
+          {message(
+               R"("role":"assistant","tool_calls":[{"type":"function","function":{"name":"f","arguments":"{"}}])"),
+           "invalid_value", "messages[0].tool_calls[0].function.arguments"},
       },
       true);
 }
@@ -283,6 +373,10 @@ TEST(CompletionRequest, bad_parameters_are_refused_by_name) {
           {prompt("[18446744073709551615]"), "invalid_type", "prompt"},
           {prompt(many + "]"), "invalid_value", "prompt"},
           {R"({"model":"m","prompt":["a","b","c","d","e"],"n":16})", "invalid_value", "n"},
+          {completion(R"("tools":[{"type":"function"}])"), "unsupported_parameter", "tools"},
+          {completion(R"("tool_choice":"auto")"), "unsupported_parameter", "tool_choice"},
+          {completion(R"("response_format":{"type":"json_schema"})"), "missing_required_parameter",
+           "response_format.json_schema"},
           {completion(R"("echo":true)"), "unsupported_parameter", "echo"},
           {completion(R"("suffix":"x")"), "unsupported_parameter", "suffix"},
           {completion(R"("best_of":2)"), "unsupported_parameter", "best_of"},

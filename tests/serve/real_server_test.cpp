@@ -44,8 +44,8 @@ struct RealServer {
         std::shared_ptr<Engine> engine,
         Engine::create(loaded.model(), loaded.tokenizer(), {.max_sequences = 8, .step_token_budget = 256}));
     ServedModel model{.name = "smollm2-135m", .engine = std::move(engine), .precision = to_string(precision)};
-    model.render_chat = [loaded](const std::vector<ChatMessage>& messages) {
-      return loaded.render(messages);
+    model.render_chat = [loaded](const std::vector<ChatMessage>& messages, const boost::json::array& tools) {
+      return loaded.render(messages, tools);
     };
     ASSIGN_OR_RETURN(server, ApiServer::start({}, std::move(model)));
     server->set_ready();

@@ -31,11 +31,13 @@ inline bool eventually(const std::function<bool()>& condition, double seconds = 
 
 // "<role>content</role>..." and an opening for the answer. Refuses a conversation that starts with the
 // assistant.
-inline Result<std::string> toy_template(const std::vector<ChatMessage>& messages) {
+inline Result<std::string> toy_template(const std::vector<ChatMessage>& messages,
+                                        const boost::json::array& tools) {
   if (messages.front().role == "assistant") {
     return fail(ErrorCode::kInvalidArgument, "chat template", "the conversation must start with the user");
   }
   std::string text;
+  if (!tools.empty()) text += fmt::format("<tools>{}\n", boost::json::serialize(tools));
   for (const ChatMessage& message : messages) text += fmt::format("<{}>{}\n", message.role, message.content);
   return text + "<assistant>";
 }
@@ -45,10 +47,11 @@ struct Served {
   std::unique_ptr<ApiServer> server;
 
   explicit Served(FakeEngine::Options options = {}, ServeConfig config = {}, bool ready = true,
-                  bool can_chat = true) {
+                  bool can_chat = true, ToolFormat tools = ToolFormat::kNone) {
     engine = std::make_shared<FakeEngine>(std::move(options));
     ServedModel model{
         .name = "org/toy", .aliases = {"default"}, .engine = engine, .precision = "weights int8:32 (2)"};
+    model.tool_format = tools;
     if (can_chat) {
       model.render_chat = toy_template;
     } else {
