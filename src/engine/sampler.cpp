@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 #include <utility>
 
@@ -10,10 +11,6 @@
 
 namespace assay {
 namespace {
-
-bool better(const Candidate& a, const Candidate& b) {
-  return a.logit > b.logit || (a.logit == b.logit && a.token < b.token);
-}
 
 uint64_t seed_or_system(const std::optional<uint64_t>& seed) {
   if (seed) return *seed;
@@ -31,41 +28,15 @@ std::unexpected<Error> bad_logits(std::span<const float> logits) {
               *bad, bad - logits.begin(), logits.size());
 }
 
-// Cuts to the smallest set of best candidates that holds `target` of the weight: quickselect by weight, so
-// that the set is found without being sorted. O(n) on average.
-void cut_to_nucleus(std::vector<Candidate>& candidates, double target) {
-  constexpr ptrdiff_t kFew = 32;
-  auto low = candidates.begin(),
-       high = candidates.end();  // everything before `low` is in, from `high` on is out
-  double sum = 0;                // of what is in
-  while (high - low > kFew) {
-    // The median of three as the pivot, in the first place while the others are parted.
-    const auto middle = low + (high - low) / 2;
-    if (better(*low, *middle)) std::iter_swap(low, middle);
-    if (better(*(high - 1), *low)) std::iter_swap(low, high - 1);
-    if (better(*middle, *low)) std::iter_swap(low, middle);
-    const Candidate pivot = *low;
-    auto end = std::partition(low + 1, high, [&](const Candidate& c) { return better(c, pivot); });
-    std::iter_swap(low, --end);
-    double sum_better = 0;
-    for (auto it = low; it != end; ++it) sum_better += static_cast<double>(it->weight);
-    if (sum + sum_better >= target) {
-      high = end;
-      continue;
-    }
-    sum += sum_better + static_cast<double>(pivot.weight);
-    low = end + 1;
-    if (sum >= target) high = low;
-  }
-  std::sort(low, high, better);
-  while (low != high && sum < target) sum += static_cast<double>((low++)->weight);
-  candidates.erase(low, candidates.end());
+// 1 / temperature; where that is infinite, zero times it must still be zero.
+float scale_of(float temperature) {
+  return std::min(1 / temperature, std::numeric_limits<float>::max());
 }
 
 void weigh(std::vector<Candidate>& candidates, float max, float temperature) {
   for (Candidate& candidate : candidates) {
     const std::span<const float> logit(&candidate.logit, 1);
-    softmax_weights(logit, max, 1 / temperature, {&candidate.weight, 1});
+    softmax_weights(logit, max, scale_of(temperature), {&candidate.weight, 1});
   }
 }
 
@@ -73,6 +44,18 @@ double total_weight(std::span<const Candidate> candidates) {
   double total = 0;
   for (const Candidate& candidate : candidates) total += static_cast<double>(candidate.weight);
   return total;
+}
+
+// Fills workspace.weights with all weights; returns the worst token that top-p leaves.
+Candidate weigh_and_cut(std::span<const float> logits, float max, const SamplingParams& params,
+                        SamplerWorkspace& workspace) {
+  const float scale = scale_of(params.temperature);
+  workspace.weights.resize(logits.size());
+  const double total = softmax_weights(logits, max, scale, workspace.weights);
+  if (params.top_p >= 1)
+    return {std::numeric_limits<int32_t>::max(), -std::numeric_limits<float>::infinity(), 0};
+  return last_of_nucleus(logits, workspace.weights, max, scale, static_cast<double>(params.top_p) * total,
+                         workspace.candidates);
 }
 
 // The index i with weights[0] + ... + weights[i - 1] <= position < ... + weights[i], never one of weight
@@ -122,27 +105,20 @@ void select_candidates(std::span<const float> logits, float max, const SamplingP
                        SamplerWorkspace& workspace) {
   std::vector<Candidate>& candidates = workspace.candidates;
   const auto n_vocab = std::ssize(logits);
-  double total = 0;
   if (params.top_k > 0 && params.top_k < n_vocab) {
     select_largest(logits, params.top_k, candidates);
     weigh(candidates, max, params.temperature);
-    total = total_weight(candidates);
-  } else {
-    workspace.weights.resize(logits.size());
-    total = softmax_weights(logits, max, 1 / params.temperature, workspace.weights);
-    // All tokens below (1 - top_p) / n_vocab together hold less than 1 - top_p: none of them is in the
-    // nucleus. Half of that leaves room for rounding.
-    const double nucleus_floor =
-        params.top_p < 1 ? 0.5 * (1.0 - params.top_p) / static_cast<double>(n_vocab) : 0;
-    const float floor = std::max(params.min_p, static_cast<float>(nucleus_floor * total));
-    candidates.clear();
-    for (size_t i = 0; i < logits.size(); ++i) {
-      const float weight = workspace.weights[i];
-      if (weight >= floor) candidates.push_back({static_cast<int32_t>(i), logits[i], weight});
-    }
+    const double total = total_weight(candidates);
+    if (params.top_p < 1) cut_to_nucleus(candidates, static_cast<double>(params.top_p) * total);
+    std::erase_if(candidates, [&](const Candidate& c) { return c.weight < params.min_p; });
+    return;
   }
-  if (params.top_p < 1) cut_to_nucleus(candidates, static_cast<double>(params.top_p) * total);
-  std::erase_if(candidates, [&](const Candidate& candidate) { return candidate.weight < params.min_p; });
+  const Candidate last = weigh_and_cut(logits, max, params, workspace);
+  candidates.clear();
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const Candidate candidate{static_cast<int32_t>(i), logits[i], workspace.weights[i]};
+    if (!better(last, candidate) && candidate.weight >= params.min_p) candidates.push_back(candidate);
+  }
 }
 
 Sampler::Sampler(SamplingParams params, std::span<const int32_t> prompt)
@@ -173,23 +149,28 @@ void Sampler::apply_bias_and_penalties(std::span<float> logits) const {
 }
 
 int32_t Sampler::draw(std::span<const float> logits, float max, SamplerWorkspace& workspace) {
-  const bool cut =
-      (params_.top_k > 0 && params_.top_k < std::ssize(logits)) || params_.top_p < 1 || params_.min_p > 0;
-  if (!cut) {
-    workspace.weights.resize(logits.size());
-    const double total = softmax_weights(logits, max, 1 / params_.temperature, workspace.weights);
-    return static_cast<int32_t>(index_at(workspace.weights, random_.uniform() * total));
+  if (params_.top_k > 0 && params_.top_k < std::ssize(logits)) {
+    select_candidates(logits, max, params_, workspace);
+    const std::vector<Candidate>& candidates = workspace.candidates;
+    double left = random_.uniform() * total_weight(candidates);
+    // A weight of zero is never drawn; `last` catches the rounding of the sum.
+    int32_t last = candidates.front().token;
+    for (const Candidate& candidate : candidates) {
+      if (candidate.weight > 0) last = candidate.token;
+      if ((left -= static_cast<double>(candidate.weight)) < 0) break;
+    }
+    return last;
   }
-  select_candidates(logits, max, params_, workspace);
-  const std::vector<Candidate>& candidates = workspace.candidates;
-  double left = random_.uniform() * total_weight(candidates);
-  // A weight of zero is never drawn; `last` catches the rounding of the sum.
-  int32_t last = candidates.front().token;
-  for (const Candidate& candidate : candidates) {
-    if (candidate.weight > 0) last = candidate.token;
-    if ((left -= static_cast<double>(candidate.weight)) < 0) break;
+  const Candidate last = weigh_and_cut(logits, max, params_, workspace);
+  const std::span weights(workspace.weights);
+  if (params_.top_p < 1 || params_.min_p > 0) {
+    // Of equal logits the lower tokens are kept: after the last token the cut is one step higher.
+    const auto n = std::min(static_cast<size_t>(last.token) + 1, logits.size());
+    const float above = std::nextafter(last.logit, std::numeric_limits<float>::infinity());
+    clear_weights_below(logits.first(n), last.logit, params_.min_p, weights.first(n));
+    clear_weights_below(logits.subspan(n), above, params_.min_p, weights.subspan(n));
   }
-  return last;
+  return static_cast<int32_t>(index_at(weights, random_.uniform() * sum_of(weights)));
 }
 
 Result<SampledToken> Sampler::sample(std::span<const float> logits, SamplerWorkspace& workspace) {

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "engine/nucleus.h"
 #include "engine/sampling.h"
 
 namespace assay {
@@ -22,12 +23,6 @@ struct SampledToken {
   int32_t token = 0;
   std::optional<float> logprob;   // when asked for
   std::vector<TokenLogprob> top;  // top_logprobs of them, best first
-};
-
-struct Candidate {
-  int32_t token = 0;
-  float logit = 0;
-  float weight = 0;  // exp((logit - max) / temperature)
 };
 
 // Memory that a step reuses; grows to the vocabulary's size and stays.

@@ -1,6 +1,6 @@
-// exp(x - max) of a whole vocabulary, and its sum: the hot loop of sampling. Vectorises on any instruction
-// set because the exponential is a polynomial (a call of std::exp per token costs ten times as much). Pure;
-// thread safe.
+// exp(x - max) of a whole vocabulary, and its sum: the hot loops of sampling. They vectorise because the
+// exponential is a polynomial (a call of std::exp per token costs ten times as much), at the widest that the
+// CPU has, with the same bits at every width. Pure; thread safe.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,10 @@ LogitRange range_of(std::span<const float> logits);
 // max is the largest logit, so that weights lie in [0, 1]. Returns the sum, added up in double in one fixed
 // order.
 double softmax_weights(std::span<const float> logits, float max, float scale, std::span<float> weights);
+
+// Weights become zero where the logit is below `least` or the weight below `least_weight`.
+void clear_weights_below(std::span<const float> logits, float least, float least_weight,
+                         std::span<float> weights);
 
 // In double, in one fixed order.
 double sum_of(std::span<const float> values);

@@ -198,6 +198,57 @@ TEST(Sampler, draws_follow_the_distribution) {
   expect_distribution({.top_k = 2, .top_p = 0.58F}, logits, {4 / 7.0, 3 / 7.0, 0, 0}, 24.0);
 }
 
+// The same over vocabularies where the cut falls inside a bin, among ties, and where every token is kept.
+TEST(Sampler, draws_from_a_nucleus_follow_the_distribution_of_a_full_sort) {
+  Random random(77);
+  for (const int n_vocab : {30, 300}) {
+    for (const float top_p : {0.3F, 0.8F, 0.9999F}) {
+      for (const float temperature : {0.7F, 3.0F}) {
+        for (const bool ties : {false, true}) {
+          std::vector<float> logits = random_logits(random, n_vocab, 1.0);
+          if (ties)
+            for (float& logit : logits) logit = std::round(logit * 4) / 4;
+          std::vector<size_t> order(logits.size());
+          std::iota(order.begin(), order.end(), size_t{0});
+          std::ranges::stable_sort(order, std::greater{}, [&](size_t token) { return logits[token]; });
+          std::vector<double> weights;
+          for (const size_t token : order)
+            weights.push_back(std::exp(static_cast<double>(logits[token]) / static_cast<double>(temperature)));
+          const double target =
+              static_cast<double>(top_p) * std::accumulate(weights.begin(), weights.end(), 0.0);
+          size_t n_kept = 0;
+          double sum = 0;
+          while (n_kept < order.size() && sum < target) sum += weights[n_kept++];
+          std::vector<double> expected(logits.size());
+          for (size_t i = 0; i < n_kept; ++i) expected[order[i]] = weights[i] / sum;
+          // Wilson and Hilferty's approximation of the quantile at 1 - 1e-6.
+          const double k = std::max(static_cast<double>(n_kept) - 1, 1.0), c = 2 / (9 * k);
+          const double bound = k * std::pow(1 - c + 4.753 * std::sqrt(c), 3) * 1.05 + 3;
+          ASSERT_GT(n_kept, 1U);
+          expect_distribution({.temperature = temperature, .top_p = top_p}, logits, expected, bound);
+        }
+      }
+    }
+  }
+}
+
+TEST(Sampler, tiniest_temperature_is_greedy) {
+  const std::vector<float> logits = {1, 3, 2, -kInfinity};
+  EXPECT_EQ(sample_one({.temperature = 1e-42F, .seed = 1}, logits), 1);
+  EXPECT_EQ(sample_one({.temperature = 1e-42F, .top_p = 0.5F, .seed = 1}, logits), 1);
+  EXPECT_EQ(sample_one({.temperature = 1e-42F, .top_k = 2, .seed = 1}, logits), 1);
+}
+
+// A vocabulary of one logit: only the ties decide, and the lowest tokens are kept.
+TEST(SelectCandidates, nucleus_of_equal_logits_is_the_lowest_tokens) {
+  const std::vector<float> logits(1000, 0.25F);
+  SamplerWorkspace workspace;
+  select_candidates(logits, 0.25F, {.top_p = 0.1005F}, workspace);
+  ASSERT_EQ(workspace.candidates.size(), 101U);
+  std::ranges::sort(workspace.candidates, {}, &Candidate::token);
+  EXPECT_EQ(workspace.candidates.back().token, 100);
+}
+
 TEST(Sampler, greedy_takes_the_lowest_id_of_equal_logits) {
   EXPECT_EQ(sample_one({.temperature = 0}, {1, 3, 2, 3, 3}), 1);
   EXPECT_EQ(sample_one({.temperature = 0}, {-kInfinity, -5, -5}), 1);
