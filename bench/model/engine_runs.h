@@ -84,10 +84,11 @@ class OwnEngine {
           .tokens = std::span(tokens).subspan(static_cast<size_t>(first), static_cast<size_t>(count)),
           .first_position = first,
           .blocks = pages.blocks(),
-          .n_prompt = count};
-      const auto hidden = std::span(hidden_).first(static_cast<size_t>(count) * width());
+          .n_prompt = count,
+          .first_wanted = count - 1};
+      const auto hidden = std::span(hidden_).first(width());
       model_->forward({&slice, 1}, *pool_, hidden);
-      model_->project(hidden.last(width()), 1, Phase::kPrefill,
+      model_->project(hidden, 1, Phase::kPrefill,
                       std::span(logits_).first(static_cast<size_t>(model_->config().n_vocab)));
     }
     return n / watch.seconds();

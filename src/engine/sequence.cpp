@@ -23,6 +23,7 @@ SequenceSlice Sequence::slice(int64_t n) const {
   slice.tokens = std::span(tokens).subspan(static_cast<size_t>(n_computed), static_cast<size_t>(n));
   slice.first_position = static_cast<int32_t>(n_computed);
   slice.blocks = pages.blocks();
+  slice.first_wanted = static_cast<int32_t>(n - 1);
   slice.n_prompt = static_cast<int32_t>(std::clamp<int64_t>(n_prompt - n_computed, 0, n));
   return slice;
 }

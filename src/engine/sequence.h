@@ -24,7 +24,7 @@ struct Sequence {
   bool ready() const { return n_computed == n_tokens(); }
   // The phase of a position: prompt tokens are prefill whenever they are computed (numeric/precision.h).
   Phase phase_at(int64_t position) const { return position < n_prompt ? Phase::kPrefill : Phase::kDecode; }
-  SequenceSlice slice(int64_t n) const;  // the next n tokens to compute
+  SequenceSlice slice(int64_t n) const;  // the next n >= 1 tokens to compute, the last one's hidden state wanted
   Usage usage() const;
 
   const RequestId id;  // also the arrival number

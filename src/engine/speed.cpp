@@ -50,7 +50,7 @@ class SpeedRun {
         pool_(std::move(pool)),
         random_(options.seed, "speed") {
     const int most = std::ranges::max(options.batch);
-    hidden_.resize(static_cast<size_t>(std::max(chunk_, most)) * width());
+    hidden_.resize(static_cast<size_t>(most) * width());
     logits_.resize(static_cast<size_t>(most) * static_cast<size_t>(model.config().n_vocab));
     n_runs_ = (1 + options.repetitions) * (1 + std::ssize(options.batch));
   }
@@ -103,9 +103,9 @@ class SpeedRun {
     for (int64_t at = 0; at < n_tokens; at += chunk_) {
       const auto n = static_cast<size_t>(std::min<int64_t>(chunk_, n_tokens - at));
       const SequenceSlice slice{std::span(sequence.tokens).subspan(static_cast<size_t>(at), n),
-                                static_cast<int32_t>(at), sequence.pages.blocks(), static_cast<int32_t>(n)};
-      model_.forward({&slice, 1}, pool_, std::span(hidden_).first(n * width()));
-      last_row_ = n - 1;
+                                static_cast<int32_t>(at), sequence.pages.blocks(), static_cast<int32_t>(n),
+                                static_cast<int32_t>(n - 1)};
+      model_.forward({&slice, 1}, pool_, std::span(hidden_).first(width()));
     }
   }
 
@@ -114,7 +114,7 @@ class SpeedRun {
     Timed sequence = make_sequence(options_.prompt_tokens);
     const Stopwatch watch;
     prefill(sequence);
-    model_.project(std::span(hidden_).subspan(last_row_ * width(), width()), 1, Phase::kPrefill,
+    model_.project(std::span(hidden_).first(width()), 1, Phase::kPrefill,
                    std::span(logits_).first(static_cast<size_t>(model_.config().n_vocab)));
     return options_.prompt_tokens / watch.seconds();
   }
@@ -149,7 +149,6 @@ class SpeedRun {
   Random random_;
   std::vector<float> hidden_;  // [rows, n_embedding]
   std::vector<float> logits_;  // [largest batch, n_vocab]
-  size_t last_row_ = 0;
   int64_t n_runs_ = 0;
   int64_t n_done_ = 0;
 };

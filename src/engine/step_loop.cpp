@@ -29,7 +29,7 @@ StepLoop::StepLoop(Model& model, const Tokenizer& tokenizer, KvPool pool, Schedu
   if (prefix_cache) prefixes_.emplace(pool_);
   const auto width = static_cast<size_t>(model_.config().n_embedding);
   const int64_t n_rows = std::min(kLogitRows, schedule_.max_running);
-  hidden_.resize(static_cast<size_t>(schedule_.step_token_budget) * width);
+  hidden_.resize(static_cast<size_t>(std::min(schedule_.step_token_budget, schedule_.max_running)) * width);
   last_hidden_.resize(static_cast<size_t>(n_rows) * width);
   logits_.resize(static_cast<size_t>(n_rows) * static_cast<size_t>(model_.config().n_vocab));
   stats_.kv_blocks_total = pool_.n_blocks();
@@ -165,8 +165,8 @@ void StepLoop::compute(const StepPlan& plan) {
   batch_.clear();
   for (const PlannedSlice& slice : plan.slices)
     batch_.push_back(running_.at(slice.id)->slice(slice.n_tokens));
-  const auto n_values = static_cast<size_t>(plan.n_tokens) * static_cast<size_t>(model_.config().n_embedding);
-  model_.forward(batch_, pool_, std::span(hidden_).first(n_values));
+  const auto width = static_cast<size_t>(model_.config().n_embedding);
+  model_.forward(batch_, pool_, std::span(hidden_).first(batch_.size() * width));
 }
 
 // Books the computed tokens; returns the rows to sample from, those of one phase together.
@@ -176,7 +176,7 @@ std::vector<StepLoop::Row> StepLoop::account_for(const StepPlan& plan) {
   int64_t row = -1;
   for (const PlannedSlice& slice : plan.slices) {
     Sequence& sequence = *running_.at(slice.id);
-    row += slice.n_tokens;
+    ++row;
     // Attention carries a NaN of any earlier position into the last one, so one row tells for the whole
     // slice.
     if (!all_finite(std::span(hidden_).subspan(static_cast<size_t>(row) * width, width))) {

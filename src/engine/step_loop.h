@@ -82,7 +82,7 @@ class StepLoop {
 
   std::vector<ScheduleSequence> running_views_, waiting_views_;
   std::vector<SequenceSlice> batch_;
-  std::vector<float> hidden_;       // [step_token_budget, n_embedding]
+  std::vector<float> hidden_;       // [slices of a step, n_embedding]
   std::vector<float> last_hidden_;  // [kLogitRows, n_embedding]
   std::vector<float> logits_;       // [kLogitRows, n_vocab]
   SamplerWorkspace workspace_;

@@ -53,7 +53,13 @@ class LlamaModel final : public Model {
  private:
   void check_batch(std::span<const SequenceSlice> batch, const KvPool& pool, std::span<float> hidden) const;
   void begin_step(std::span<const SequenceSlice> batch);
+  void set_groups(int64_t n_prompt, int64_t n_rows);
   void attend(int layer, std::span<const SequenceSlice> batch, KvPool& pool);
+  // The queries, keys and values of every row, the last two stored in their pages.
+  void project_heads(int layer);
+  void store_heads(int layer, std::span<const SequenceSlice> batch, KvPool& pool);
+  // From here on the wanted rows are all there is: they move to the front of the residual stream.
+  void keep_wanted_rows();
   void feed_forward(int layer);
   void finish_step(std::span<float> hidden);
   void observe(int layer, const float* rows);
@@ -96,17 +102,20 @@ void LlamaModel::check_batch(std::span<const SequenceSlice> batch, const KvPool&
   const KvLayout& layout = pool.layout();
   CHECK(layout.n_layers == parts_.config.n_layers && layout.n_kv_heads == parts_.config.n_kv_heads);
   CHECK(layout.head_dim == parts_.config.head_dim);
-  int64_t n_tokens = 0;
+  int64_t n_tokens = 0, n_wanted = 0;
   for (const SequenceSlice& slice : batch) {
     const auto n = static_cast<int64_t>(slice.tokens.size());
     CHECK(slice.first_position >= 0);
+    CHECK(slice.first_wanted >= 0 && slice.first_wanted <= n);
+    n_wanted += slice.n_wanted();
     CHECK_OP(slice.first_position + n, <=, parts_.max_context);
     CHECK_OP(slice.first_position + n, <=, static_cast<int64_t>(slice.blocks.size()) * layout.page_tokens);
     for (const int32_t token : slice.tokens) CHECK(token >= 0 && token < parts_.config.n_vocab);
     n_tokens += n;
   }
   CHECK_OP(n_tokens, <=, parts_.max_batch_tokens);
-  CHECK_OP(static_cast<int64_t>(hidden.size()), ==, n_tokens * n_embedding_);
+  CHECK_OP(static_cast<int64_t>(hidden.size()), ==, n_wanted * n_embedding_);
+  CHECK((!observer_ && !input_observer_) || n_wanted == n_tokens);
 }
 
 void LlamaModel::forward(std::span<const SequenceSlice> batch, KvPool& pool, std::span<float> hidden) {
@@ -116,21 +125,25 @@ void LlamaModel::forward(std::span<const SequenceSlice> batch, KvPool& pool, std
   observe(-1, residual());
   for (int layer = 0; layer < parts_.config.n_layers; ++layer) {
     attend(layer, batch, pool);
+    if (n_groups_ == 0) return;  // nothing is wanted but keys and values
     feed_forward(layer);
     observe(layer, residual());
   }
   finish_step(hidden);
 }
 
-void LlamaModel::begin_step(std::span<const SequenceSlice> batch) {
+void LlamaModel::set_groups(int64_t n_prompt, int64_t n_rows) {
   const Precision& precision = parts_.precision;
-  BatchLayout& layout = space_.layout;
-  layout.arrange(batch, split_phases_);
   n_groups_ = 0;
-  const int64_t n_prompt = layout.n_prompt_rows(), n_rows = layout.n_rows();
   if (n_prompt > 0) groups_[n_groups_++] = {precision.prefill_activations, 0, n_prompt, 0};
   if (n_rows > n_prompt)
     groups_[n_groups_++] = {precision.decode_activations, n_prompt, n_rows - n_prompt, 1};
+}
+
+void LlamaModel::begin_step(std::span<const SequenceSlice> batch) {
+  BatchLayout& layout = space_.layout;
+  layout.arrange(batch, split_phases_);
+  set_groups(layout.n_prompt_rows(), layout.n_rows());
 
   const auto n_pairs = static_cast<size_t>(parts_.rope.n_pairs());
   for (const RowRun& run : layout.runs()) {
@@ -142,8 +155,8 @@ void LlamaModel::begin_step(std::span<const SequenceSlice> batch) {
     std::memcpy(space_.sines.as<float>() + first * n_pairs, parts_.rope.sines(run.first_position),
                 count * n_pairs * sizeof(float));
   }
-  backend_.embed(parts_.weights.embedding, std::span(space_.tokens).first(static_cast<size_t>(n_rows)),
-                 residual());
+  backend_.embed(parts_.weights.embedding,
+                 std::span(space_.tokens).first(static_cast<size_t>(layout.n_rows())), residual());
 }
 
 ActivationView LlamaModel::norm_prepared(const RowGroup& group, const std::vector<float>& weight) {
@@ -167,7 +180,7 @@ void LlamaModel::run_queue() {
   space_.matmul_tasks.clear();
 }
 
-void LlamaModel::attend(int layer, std::span<const SequenceSlice> batch, KvPool& pool) {
+void LlamaModel::project_heads(int layer) {
   const ModelConfig& config = parts_.config;
   const LayerWeights& weights = parts_.weights.layers[static_cast<size_t>(layer)];
   for (const RowGroup& group : groups()) {
@@ -182,21 +195,51 @@ void LlamaModel::attend(int layer, std::span<const SequenceSlice> batch, KvPool&
   backend_.rope(qkv(), space_.layout.n_rows(), qkv_stride_, config.n_heads + config.n_kv_heads,
                 config.head_dim, parts_.rope.n_pairs(), space_.cosines.as<float>(), space_.sines.as<float>(),
                 config.rope_style);
+}
+
+void LlamaModel::store_heads(int layer, std::span<const SequenceSlice> batch, KvPool& pool) {
+  for (const RowRun& run : space_.layout.runs()) {
+    const float* rows = qkv() + run.first_row * qkv_stride_;
+    backend_.store_kv(pool.view(layer, batch[run.slice].blocks), rows + n_query_, rows + n_query_ + n_key_,
+                      qkv_stride_, run.n_rows, run.first_position);
+  }
+}
+
+void LlamaModel::keep_wanted_rows() {
+  const BatchLayout& layout = space_.layout;
+  for (const WantedRun& run : layout.wanted()) {
+    if (run.wanted_row == run.first_row) continue;
+    std::memmove(residual() + run.wanted_row * n_embedding_, residual() + run.first_row * n_embedding_,
+                 static_cast<size_t>(run.n_rows * n_embedding_) * sizeof(float));
+  }
+  set_groups(layout.n_wanted_prompt(), layout.n_wanted());
+}
+
+void LlamaModel::attend(int layer, std::span<const SequenceSlice> batch, KvPool& pool) {
+  const ModelConfig& config = parts_.config;
+  const LayerWeights& weights = parts_.weights.layers[static_cast<size_t>(layer)];
+  project_heads(layer);
+  store_heads(layer, batch, pool);
 
   float* attended = space_.attention.as<float>();
   space_.attention_tasks.clear();
-  for (const RowRun& run : space_.layout.runs()) {
-    const KvView kv = pool.view(layer, batch[run.slice].blocks);
-    float* rows = qkv() + run.first_row * qkv_stride_;
-    backend_.store_kv(kv, rows + n_query_, rows + n_query_ + n_key_, qkv_stride_, run.n_rows,
-                      run.first_position);
-    space_.attention_tasks.push_back({.queries = rows,
+  const auto add_task = [&](size_t slice, int64_t row, int64_t output_row, int n_rows, int first_position) {
+    space_.attention_tasks.push_back({.queries = qkv() + row * qkv_stride_,
                                       .query_stride = qkv_stride_,
-                                      .output = attended + run.first_row * n_query_,
+                                      .output = attended + output_row * n_query_,
                                       .output_stride = n_query_,
-                                      .n_queries = run.n_rows,
-                                      .first_position = run.first_position,
-                                      .kv = kv});
+                                      .n_queries = n_rows,
+                                      .first_position = first_position,
+                                      .kv = pool.view(layer, batch[slice].blocks)});
+  };
+  if (layer + 1 < config.n_layers) {
+    for (const RowRun& run : space_.layout.runs())
+      add_task(run.slice, run.first_row, run.first_row, run.n_rows, run.first_position);
+  } else {
+    keep_wanted_rows();
+    if (n_groups_ == 0) return;
+    for (const WantedRun& run : space_.layout.wanted())
+      add_task(run.slice, run.first_row, run.wanted_row, run.n_rows, run.first_position);
   }
   const AttentionShape shape{.n_heads = config.n_heads,
                              .n_kv_heads = config.n_kv_heads,
@@ -242,10 +285,10 @@ void LlamaModel::finish_step(std::span<float> hidden) {
     backend_.rms_norm(residual() + row * n_embedding_, parts_.weights.output_norm.data(), n_rows,
                       n_embedding_, parts_.config.norm_epsilon, hidden.data() + output_row * n_embedding_);
   };
-  if (space_.layout.in_slice_order()) {
-    norm(0, 0, space_.layout.n_rows());
+  if (space_.layout.wanted_in_slice_order()) {
+    norm(0, 0, space_.layout.n_wanted());
   } else {
-    for (const RowRun& run : space_.layout.runs()) norm(run.first_row, run.output_row, run.n_rows);
+    for (const WantedRun& run : space_.layout.wanted()) norm(run.wanted_row, run.output_row, run.n_rows);
   }
   if (observer_) observer_(parts_.config.n_layers, hidden);
 }

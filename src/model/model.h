@@ -35,6 +35,11 @@ struct SequenceSlice {
   // Leading tokens that belong to the prompt: they run at the prefill activation format, the rest at
   // decode's.
   int32_t n_prompt = 0;
+  // Hidden states are wanted of tokens [first_wanted, tokens.size()); those before only store their keys and
+  // values, and cost nothing after the last layer's.
+  int32_t first_wanted = 0;
+
+  int64_t n_wanted() const { return static_cast<int64_t>(tokens.size()) - first_wanted; }
 };
 
 struct EffectiveFormat {
@@ -54,7 +59,8 @@ struct LoadOptions {
 };
 
 // Sees the residual stream after the embedding (layer -1), after every layer, and after the final norm
-// (layer n_layers). hidden: [n_tokens, n_embedding]. For measuring; null in serving.
+// (layer n_layers). hidden: [n_tokens, n_embedding]; every token must be wanted (CHECKed). For measuring; null
+// in serving.
 using LayerObserver = std::function<void(int layer, std::span<const float> hidden)>;
 
 // What the matrices of a layer read: query, key and value share one input, gate and up another.
@@ -81,8 +87,9 @@ class Model {
   virtual int max_context() const = 0;
   virtual KvLayout kv_layout(int page_tokens = 16) const = 0;
 
-  // Runs every slice, stores K and V in the pool, writes the final hidden states (after the last norm).
-  // hidden: [total tokens, n_embedding], in slice order. Token ids must be below n_vocab (CHECKed).
+  // Runs every slice, stores K and V in the pool, writes the final hidden states (after the last norm) of the
+  // tokens that are wanted. hidden: [sum of n_wanted(), n_embedding], in slice order. Token ids must be below
+  // n_vocab (CHECKed).
   virtual void forward(std::span<const SequenceSlice> batch, KvPool& pool, std::span<float> hidden) = 0;
   // Logits of chosen hidden rows. hidden: [n_rows, n_embedding] -> logits: [n_rows, n_vocab]. The phase picks
   // the activation format: that of the token whose row it is. n_rows <= max_batch_tokens().

@@ -98,20 +98,22 @@ class FakeModel final : public Model {
 
   void forward(std::span<const SequenceSlice> batch, KvPool& pool, std::span<float> hidden) override {
     ++n_forwards;
-    int64_t row = 0;
+    int64_t row = 0, n_tokens = 0;
     for (const SequenceSlice& slice : batch) {
       const KvView view = pool.view(0, slice.blocks);
       CHECK_OP(ceil_div(slice.first_position + std::ssize(slice.tokens), view.page_tokens), <=,
                std::ssize(slice.blocks));
-      for (int64_t i = 0; i < std::ssize(slice.tokens); ++i, ++row) {
+      for (int64_t i = 0; i < std::ssize(slice.tokens); ++i) {
         const int64_t position = slice.first_position + i;
         const int phase = options_.phases_differ && i >= slice.n_prompt ? 1 : 0;
         store(view, position, slice.tokens[static_cast<size_t>(i)], phase);
-        write_hidden(view, position, hidden.subspan(static_cast<size_t>(row) * 4, 4));
+        ++n_tokens;
+        if (i < slice.first_wanted) continue;
+        write_hidden(view, position, hidden.subspan(static_cast<size_t>(row++) * 4, 4));
       }
     }
     CHECK_OP(static_cast<size_t>(row) * 4, ==, hidden.size());
-    CHECK_OP(row, <=, options_.max_batch_tokens);
+    CHECK_OP(n_tokens, <=, options_.max_batch_tokens);
   }
 
   void project(std::span<const float> hidden, int64_t n_rows, Phase phase, std::span<float> logits) override {

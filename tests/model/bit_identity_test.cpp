@@ -70,8 +70,10 @@ std::vector<Sequence> make_sequences(Model& model, const Setting& setting) {
 }
 
 // All sequences in one pool, each advancing by a random number of tokens per step: prompts in pieces beside
-// sampled tokens, and slices that hold the end of a prompt together with the first sampled tokens.
-void expect_ragged_batches_change_nothing(Model& model, const std::vector<Sequence>& sequences) {
+// sampled tokens, and slices that hold the end of a prompt together with the first sampled tokens. With
+// `some_rows` hidden states are wanted of random tails of the slices only, now and then of none.
+void expect_ragged_batches_change_nothing(Model& model, const std::vector<Sequence>& sequences,
+                                          bool some_rows) {
   const auto n_embedding = static_cast<size_t>(model.config().n_embedding);
   KvPool pool = must(KvPool::create(model.kv_layout(), 16 * static_cast<int64_t>(sequences.size())));
   std::vector<PageTable> tables;
@@ -93,21 +95,23 @@ void expect_ragged_batches_change_nothing(Model& model, const std::vector<Sequen
       batch.push_back({.tokens = std::span(sequences[i].tokens).subspan(done[i], n),
                        .first_position = static_cast<int>(done[i]),
                        .blocks = tables[i].blocks(),
-                       .n_prompt = sequences[i].n_prompt - static_cast<int>(done[i])});
+                       .n_prompt = sequences[i].n_prompt - static_cast<int>(done[i]),
+                       .first_wanted = some_rows ? static_cast<int>(random.below(n + 1)) : 0});
       who.push_back(i);
     }
     size_t n_rows = 0;
-    for (const auto& slice : batch) n_rows += slice.tokens.size();
+    for (const auto& slice : batch) n_rows += static_cast<size_t>(slice.n_wanted());
     std::vector<float> hidden(n_rows * n_embedding);
     model.forward(batch, pool, hidden);
     size_t row = 0;
     for (size_t k = 0; k < batch.size(); ++k) {
-      const size_t n = batch[k].tokens.size();
-      expect_same_bits(
-          std::span(hidden).subspan(row * n_embedding, n * n_embedding),
-          std::span(sequences[who[k]].hidden).subspan(done[who[k]] * n_embedding, n * n_embedding), "batch");
+      const auto n = static_cast<size_t>(batch[k].n_wanted());
+      const size_t first = done[who[k]] + static_cast<size_t>(batch[k].first_wanted);
+      expect_same_bits(std::span(hidden).subspan(row * n_embedding, n * n_embedding),
+                       std::span(sequences[who[k]].hidden).subspan(first * n_embedding, n * n_embedding),
+                       some_rows ? "batch, some rows wanted" : "batch");
       row += n;
-      done[who[k]] += n;
+      done[who[k]] += batch[k].tokens.size();
     }
   }
 }
@@ -157,7 +161,8 @@ void expect_batch_invariance(const Setting& setting) {
   const LoadOptions options{.max_batch_tokens = 160, .max_context = 256};
   const auto model = test::load_model(setting.path, setting.precision, 2, options, setting.isa);
   const auto sequences = make_sequences(*model, setting);
-  expect_ragged_batches_change_nothing(*model, sequences);
+  expect_ragged_batches_change_nothing(*model, sequences, false);
+  expect_ragged_batches_change_nothing(*model, sequences, true);
   const Sequence& longest = *std::ranges::max_element(sequences, {}, &Sequence::n_prompt);
   expect_same_bits(run_alone(*model, longest, 7), longest.hidden, "pieces of 7");
   expect_reused_pages_change_nothing(*model, longest);
