@@ -170,7 +170,7 @@ void ThreadPool::run(int64_t n, Call call, void* context) {
   if (helpers == 0) {
     for (int64_t i = 0; i < n; ++i) call(context, i);
   } else {
-    ++forks_;
+    forks_.fetch_add(1, std::memory_order_relaxed);
     run_shared(static_cast<uint32_t>(n), helpers + 1, call, context);
   }
   if (counted) end_work(helpers);

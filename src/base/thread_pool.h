@@ -43,8 +43,8 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int size() const { return static_cast<int>(workers_.size()) + 1; }
-  // How many calls were shared with other threads so far.
-  int64_t forks() const { return forks_; }
+  // How many calls were shared with other threads so far; may be asked from any thread.
+  int64_t forks() const { return forks_.load(std::memory_order_relaxed); }
 
   template <class Body>
   void parallel_for(int64_t n, Body&& body) {
@@ -86,7 +86,7 @@ class ThreadPool {
   std::unique_ptr<Seat[]> seats_;  // [size()]
   std::vector<int> pin_to_;
   bool may_exceed_cpus_ = false;
-  int64_t forks_ = 0;
+  std::atomic<int64_t> forks_{0};
 };
 
 // CPUs in this process's affinity mask when the first pool was made or this was first called; at least 1.

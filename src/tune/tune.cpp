@@ -14,6 +14,7 @@
 #include "plan/choice.h"
 #include "plan/verdict.h"
 #include "probe/fingerprint.h"
+#include "probe/read_rate.h"
 #include "quality/reference.h"
 #include "tune/calibrated_model.h"
 #include "tune/candidates.h"
@@ -284,7 +285,7 @@ Result<Plan> tune(const TuneOptions& options, TuneObserver& observer) {
                                  format_bytes(plan.model.file_bytes)));
     if (candidates.empty()) candidates = default_candidates(holds_integer_weights(checkpoint));
   }
-  ASSIGN_OR_RETURN(const double bandwidth, measure_read_bandwidth(options.threads));
+  ASSIGN_OR_RETURN(const double bandwidth, measure_read_rate({.n_threads = options.threads}));
   plan.machine.read_bytes_per_second = bandwidth;
   observer.on_note(fmt::format("machine    {}, {} CPUs, {}, reads {:.1f} GB/s", plan.machine.cpu_model,
                                plan.machine.cpus, format_bytes(plan.machine.memory_bytes), bandwidth * 1e-9));
