@@ -9,8 +9,8 @@
 //   x f32 or bf16, w any   w is dequantised to f32 (unpack_row's values), products are added one k after the
 //   other x int8, w float        the same on the dequantised activations, scale * code x int8, w int8 / int4
 //   for each 32 columns (16 when the weights' group is 16), exactly in integers,
-//                          d = sum code_w * code_x - zero_point * sum code_x; then y += d * (scale_w *
-//                          scale_x) and, with minimums, y += minimum * (scale_x * sum code_x)
+//                          d = sum code_w * code_x - zero_point * sum code_x; then y += scale_w * (scale_x *
+//                          d) and, with minimums, y += minimum * (scale_x * sum code_x)
 #pragma once
 
 #include <cstddef>
@@ -110,8 +110,8 @@ struct KernelTable {
   int64_t (*argmax)(const float* x, int64_t n) = nullptr;
 
   // To int8 by groups of kActivationGroup. n is a multiple of the group; sums are of halves of 16.
-  // A group whose largest magnitude is below 2^-100 becomes zero; one with NaN or infinity gets scale NaN and
-  // codes 0.
+  // scale = max|x| / 127 with its two lowest bits cleared. A group whose largest magnitude is below 2^-100
+  // becomes zero; one with a magnitude of 2^100 or more, infinity or NaN gets scale NaN and codes 0.
   void (*quantise)(const float* x, int64_t n, int8_t* codes, float* scales, int32_t* sums) = nullptr;
   // To bf16, nearest even, subnormals kept. [n]
   void (*to_bf16)(const float* x, int64_t n, uint16_t* y) = nullptr;

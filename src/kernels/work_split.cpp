@@ -8,8 +8,10 @@ namespace assay {
 namespace {
 
 constexpr int64_t kBlocksPerThread = 4;
-constexpr int64_t kTileUnit = 8;        // a multiple of every table's register block
-constexpr int64_t kRowsPerBlock = 128;  // activations of so many rows stay in the second cache
+constexpr int64_t kVectorUnit = 4;      // tiles: a multiple of every table's register block for one row
+constexpr int64_t kTileUnit = 12;       // and for many rows
+constexpr int64_t kRowUnit = 6;         // a multiple of most tables' register blocks
+constexpr int64_t kRowsPerBlock = 132;  // activations of so many rows stay in the second cache
 
 }  // namespace
 
@@ -27,11 +29,11 @@ MatmulGrid cut_matmul(const MatmulTask& task, int64_t all_tiles, int n_threads) 
   grid.n_rows = task.input.n_rows;
   grid.n_tiles = task.weights->n_tiles();
   const int64_t share = ceil_div(all_tiles, n_threads * kBlocksPerThread);
-  grid.tiles_per_block = round_up(std::max<int64_t>(share, 1), kTileUnit);
+  grid.tiles_per_block = round_up(std::max<int64_t>(share, 1), grid.n_rows == 1 ? kVectorUnit : kTileUnit);
   grid.rows_per_block = std::max<int64_t>(grid.n_rows, 1);
   if (grid.n_rows > kRowsPerBlock) {
-    grid.rows_per_block = kRowsPerBlock;
-    grid.tiles_per_block = std::min(grid.tiles_per_block, 2 * kTileUnit);
+    grid.rows_per_block = round_up(ceil_div(grid.n_rows, ceil_div(grid.n_rows, kRowsPerBlock)), kRowUnit);
+    grid.tiles_per_block = std::min(grid.tiles_per_block, kTileUnit);
   }
   return grid;
 }

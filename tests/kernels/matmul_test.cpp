@@ -198,8 +198,8 @@ float integer_product(const PackedMatrix& w, const IntegerGroups& groups, const 
     const auto group = static_cast<size_t>(output * groups.groups_per_row() + k / groups.group);
     const float x_scale = x.scales[(row * x.stride + k) / kActivationGroup];
     const auto d = static_cast<float>(dot - std::max(groups.zero_point, 0) * sum);
-    const float scale = groups.scales[group] * x_scale;
-    y = fused ? std::fma(d, scale, y) : d * scale + y;
+    const float scaled = d * x_scale, scale = groups.scales[group];
+    y = fused ? std::fma(scaled, scale, y) : scaled * scale + y;
     if (groups.zero_point >= 0) continue;
     const float scaled_sum = x_scale * static_cast<float>(sum);
     y = fused ? std::fma(groups.minimums[group], scaled_sum, y) : groups.minimums[group] * scaled_sum + y;

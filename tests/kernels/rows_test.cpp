@@ -267,10 +267,10 @@ Quantised quantised(std::span<const float> x) {
     largest = std::max(largest, std::abs(v));
   }
   Quantised q{std::vector<int8_t>(x.size(), 0), 0};
-  if (!finite) {
+  if (!finite || largest >= 0x1p100F) {
     q.scale = kNan;
   } else if (largest >= 0x1p-100F) {
-    q.scale = largest / 127.0F;
+    q.scale = std::bit_cast<float>(std::bit_cast<uint32_t>(largest / 127.0F) & ~3U);
     const float inverse = 127.0F / largest;
     for (size_t i = 0; i < x.size(); ++i) q.codes[i] = static_cast<int8_t>(std::nearbyint(x[i] * inverse));
   }

@@ -94,7 +94,7 @@ KERNEL_INLINE void amx_segments(const PackedMatrix& w, const AmxRows& x, const T
       for (int t = 0; t < kAmxTiles; ++t) {
         Ints d = _mm512_load_si512(dots + ((s * kAmxTiles + t) * kAmxRows + r) * kTileRows);
         if constexpr (!kMinimum) d = sub_ints(d, zero_point * codes);
-        sum[t] = fma(to_lanes(d), mul(scales[s][t], splat(x_scale)), sum[t]);
+        sum[t] = fma(mul(to_lanes(d), splat(x_scale)), scales[s][t], sum[t]);
         if constexpr (kMinimum)
           sum[t] = fma(minimums[s][t], splat(x_scale * static_cast<float>(codes)), sum[t]);
       }

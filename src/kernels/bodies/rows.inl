@@ -134,12 +134,13 @@ struct Quantiser {
   float scale, inverse;
 };
 
-// From the bits of the largest magnitude. The inverse of a tiny one would overflow: it counts as zero.
+// From the bits of the largest magnitude. The inverse of a tiny one would overflow: it counts as zero. Scales
+// have 22 significant bits, so that products with kDotBias are exact.
 KERNEL_INLINE Quantiser quantiser_for(uint32_t magnitude_bits) {
-  if (magnitude_bits >= 0x7f800000) return {std::numeric_limits<float>::quiet_NaN(), 0};
   const float largest = std::bit_cast<float>(magnitude_bits);
+  if (!(largest < 0x1p100F)) return {std::numeric_limits<float>::quiet_NaN(), 0};
   if (largest < 0x1p-100F) return {0, 0};
-  return {largest / 127.0F, 127.0F / largest};
+  return {std::bit_cast<float>(std::bit_cast<uint32_t>(largest / 127.0F) & ~3U), 127.0F / largest};
 }
 
 // kActivationGroup values; `sums` gets two halves.

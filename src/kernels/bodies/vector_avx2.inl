@@ -15,7 +15,10 @@ struct Ints {
 struct WeightBytes {
   __m256i a, b, sa, sb;
 };
+using Quad = __m256i;
 constexpr int kInt8Offset = 128;
+constexpr int32_t kDotBias = 0;
+constexpr float kMinusDotBias = 0;
 
 // The first n of eight lanes, as the sign bits that mask instructions read.
 KERNEL_INLINE __m256i first_eight(int n) {
@@ -171,8 +174,19 @@ KERNEL_INLINE Ints sub_ints(const Ints& x, int32_t y) {
 KERNEL_INLINE __m256i load_bytes(const void* p) {
   return _mm256_loadu_si256(static_cast<const __m256i*>(p));
 }
-template <Format kFormat>
+KERNEL_INLINE Ints splat_ints(int32_t x) {
+  return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)};
+}
+KERNEL_INLINE Lanes scale_dots(const Ints& dots, const Lanes& scale, const Lanes&) {
+  return mul(to_lanes(dots), scale);
+}
+KERNEL_INLINE int64_t opaque(int64_t x) {
+  return x;
+}
+template <Codes kCodes>
 KERNEL_INLINE WeightBytes load_codes(const uint8_t* p) {
+  if constexpr (kCodes == Codes::kNibbles)
+    return {load_bytes(p), load_bytes(p + 32), _mm256_setzero_si256(), _mm256_setzero_si256()};
   // The products of two codes up to 255 with activations would not fit the 16-bit sums; of magnitudes up to
   // 128 they do.
   const __m256i middle = _mm256_set1_epi8(-128);
@@ -187,17 +201,27 @@ KERNEL_INLINE void load_code_halves(const uint8_t* p, WeightBytes& low, WeightBy
   high.a = _mm256_and_si256(_mm256_srli_epi16(a, 4), mask);
   high.b = _mm256_and_si256(_mm256_srli_epi16(b, 4), mask);
 }
+KERNEL_INLINE void store_codes(uint8_t* p, const WeightBytes& w) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), w.a);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + 32), w.b);
+}
+KERNEL_INLINE Quad load_quad(const int8_t* x) {
+  int32_t quad;
+  std::memcpy(&quad, x, 4);
+  return _mm256_set1_epi32(quad);
+}
 KERNEL_INLINE __m256i dot_eight(__m256i acc, __m256i unsigned_codes, __m256i signed_codes) {
   const __m256i pairs = _mm256_maddubs_epi16(unsigned_codes, signed_codes);
   return _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
-template <Format kFormat>
-KERNEL_INLINE Ints dot4(const Ints& acc, const WeightBytes& w, const int8_t* x) {
-  int32_t quad;
-  std::memcpy(&quad, x, 4);
-  const __m256i q = _mm256_set1_epi32(quad);
-  if constexpr (kFormat == Format::kInt4) return {dot_eight(acc.a, w.a, q), dot_eight(acc.b, w.b, q)};
-  return {dot_eight(acc.a, w.a, _mm256_sign_epi8(q, w.sa)), dot_eight(acc.b, w.b, _mm256_sign_epi8(q, w.sb))};
+template <Codes kCodes>
+KERNEL_INLINE void add_dots(Ints& acc, const WeightBytes& w, Quad x) {
+  if constexpr (kCodes == Codes::kNibbles) {
+    acc = {dot_eight(acc.a, w.a, x), dot_eight(acc.b, w.b, x)};
+  } else {
+    acc = {dot_eight(acc.a, w.a, _mm256_sign_epi8(x, w.sa)),
+           dot_eight(acc.b, w.b, _mm256_sign_epi8(x, w.sb))};
+  }
 }
 
 // Eight fp8 codes, zero-extended to 32 bits.

@@ -2,13 +2,16 @@
 // does.
 
 constexpr int kFloatRows = 8, kFloatTiles = 2, kFloatVectorTiles = 4;
-constexpr int kIntegerRows = 4, kIntegerTiles = 2, kIntegerVectorTiles = 4;
+constexpr int kIntegerRows = 6, kIntegerTiles = 2, kIntegerVectorTiles = 4;
 constexpr int kScoreRows = 4, kScoreVectors = 4, kValueRows = 4, kValueVectors = 4;
 
 using Lanes = __m512;
 using Ints = __m512i;
 using WeightBytes = __m512i;
+using Quad = __m512i;
 constexpr int kInt8Offset = 0;
+constexpr int32_t kDotBias = 0x4b400000;  // the bits of 1.5 * 2^23
+constexpr float kMinusDotBias = -0x1.8p23F;
 
 KERNEL_INLINE __mmask16 first_lanes(int n) {
   return static_cast<__mmask16>(n <= 0 ? 0 : n >= 16 ? 0xffff : (1 << n) - 1);
@@ -115,9 +118,24 @@ KERNEL_INLINE Ints sub_ints(Ints a, int32_t b) {
   return _mm512_sub_epi32(a, _mm512_set1_epi32(b));
 }
 
-template <Format kFormat>
+KERNEL_INLINE Ints splat_ints(int32_t x) {
+  return _mm512_set1_epi32(x);
+}
+// One fused multiply-add: matmul_integer.inl says why it is exact up to its one rounding.
+KERNEL_INLINE Lanes scale_dots(Ints dots, Lanes scale, Lanes minus_bias) {
+  return _mm512_fmadd_ps(_mm512_castsi512_ps(dots), scale, minus_bias);
+}
+KERNEL_INLINE int64_t opaque(int64_t x) {
+  asm("" : "+r"(x));
+  return x;
+}
+
+template <Codes kCodes>
 KERNEL_INLINE WeightBytes load_codes(const uint8_t* p) {
   return _mm512_loadu_si512(p);
+}
+KERNEL_INLINE void store_codes(uint8_t* p, WeightBytes w) {
+  _mm512_storeu_si512(p, w);
 }
 KERNEL_INLINE void load_code_halves(const uint8_t* p, WeightBytes& low, WeightBytes& high) {
   const __m512i mask = _mm512_set1_epi8(15);
@@ -125,11 +143,15 @@ KERNEL_INLINE void load_code_halves(const uint8_t* p, WeightBytes& low, WeightBy
   low = _mm512_and_si512(pairs, mask);
   high = _mm512_and_si512(_mm512_srli_epi16(pairs, 4), mask);
 }
-template <Format kFormat>
-KERNEL_INLINE Ints dot4(Ints a, WeightBytes w, const int8_t* x) {
+KERNEL_INLINE Quad load_quad(const int8_t* x) {
   int32_t quad;
   std::memcpy(&quad, x, 4);
-  return _mm512_dpbusd_epi32(a, w, _mm512_set1_epi32(quad));
+  return _mm512_set1_epi32(quad);
+}
+// Written as assembly because gcc copies accumulators around the intrinsic.
+template <Codes kCodes>
+KERNEL_INLINE void add_dots(Ints& acc, WeightBytes w, Quad x) {
+  asm("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(w), "v"(x));
 }
 
 // Sixteen fp8 codes, zero-extended to 32 bits.

@@ -19,6 +19,14 @@ struct WeightBytes {
 };
 // What WeightBytes has subtracted from int8 codes (from int4 codes: always 0).
 constexpr int kInt8Offset = 0;
+// Four activation codes, the same for every lane.
+struct Quad {
+  int8_t v[4];
+};
+// Where integer sums start, and minus what that is when their bits are read as a float: 0 where sums are
+// converted.
+constexpr int32_t kDotBias = 0;
+constexpr float kMinusDotBias = 0;
 
 #define FOR_LANES for (int i = 0; i < 16; ++i)
 
@@ -173,7 +181,20 @@ KERNEL_INLINE Ints sub_ints(const Ints& a, int32_t b) {
   FOR_LANES r.v[i] = a.v[i] - b;
   return r;
 }
-template <Format kFormat>
+KERNEL_INLINE Ints splat_ints(int32_t x) {
+  Ints r;
+  FOR_LANES r.v[i] = x;
+  return r;
+}
+// (dots - kDotBias) * scale, rounded once.
+KERNEL_INLINE Lanes scale_dots(const Ints& dots, const Lanes& scale, const Lanes&) {
+  return mul(to_lanes(dots), scale);
+}
+// x, which the compiler cannot see through: keeps it in a register.
+KERNEL_INLINE int64_t opaque(int64_t x) {
+  return x;
+}
+template <Codes kCodes>
 KERNEL_INLINE WeightBytes load_codes(const uint8_t* p) {
   WeightBytes r;
   for (int i = 0; i < 64; ++i) r.v[i] = p[i];
@@ -186,15 +207,19 @@ KERNEL_INLINE void load_code_halves(const uint8_t* p, WeightBytes& low, WeightBy
     high.v[i] = p[i] >> 4;
   }
 }
-// a[lane] += sum over j < 4 of w[lane][j] * x[j].
-template <Format kFormat>
-KERNEL_INLINE Ints dot4(const Ints& a, const WeightBytes& w, const int8_t* x) {
-  Ints r;
+KERNEL_INLINE void store_codes(uint8_t* p, const WeightBytes& w) {
+  for (int i = 0; i < 64; ++i) p[i] = w.v[i];
+}
+KERNEL_INLINE Quad load_quad(const int8_t* x) {
+  return {{x[0], x[1], x[2], x[3]}};
+}
+// acc[lane] += sum over j < 4 of w[lane][j] * x[j].
+template <Codes kCodes>
+KERNEL_INLINE void add_dots(Ints& acc, const WeightBytes& w, const Quad& x) {
   FOR_LANES {
-    r.v[i] =
-        a.v[i] + w.v[4 * i] * x[0] + w.v[4 * i + 1] * x[1] + w.v[4 * i + 2] * x[2] + w.v[4 * i + 3] * x[3];
+    acc.v[i] +=
+        w.v[4 * i] * x.v[0] + w.v[4 * i + 1] * x.v[1] + w.v[4 * i + 2] * x.v[2] + w.v[4 * i + 3] * x.v[3];
   }
-  return r;
 }
 
 // kUnit consecutive columns of a tile as f32, integer formats as their codes. p: the start of the unit.

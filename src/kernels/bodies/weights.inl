@@ -5,10 +5,7 @@ constexpr int kUnit = kFormat == Format::kF32                               ? 1
                       : kFormat == Format::kF16 || kFormat == Format::kBF16 ? 2
                       : kFormat == Format::kInt4                            ? 8
                                                                             : 4;
-// Bytes of one unit of a tile.
-template <Format kFormat>
-constexpr int kUnitBytes = 64;
-static_assert(kTileRows == 16);
+static_assert(kTileRows == 16);  // one unit of a tile is 64 bytes
 
 // Where one tile of a matrix lies.
 struct Tile {

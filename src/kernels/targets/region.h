@@ -11,6 +11,7 @@
 
 #include "base/units.h"
 #include "kernels/backend.h"
+#include "kernels/bodies/codes.h"
 #include "kernels/kernel_table.h"
 #include "kernels/packed_matrix.h"
 #include "numeric/bfloat16.h"
