@@ -79,6 +79,9 @@ struct KernelTable {
   MatmulKernel matmul[kFormatCount][kActivationFormats] = {};
   // [activation_index], for matrices with dropped blocks (sparse_matrix.h has the formula).
   MatmulKernel matmul_sparse[kActivationFormats] = {};
+  // bf16 x bf16 by a dot product of pairs: y += w[k] * x[k] + w[k + 1] * x[k + 1], subnormals as zero. Null where
+  // there is no such instruction; whether it is faster than matmul[bf16][bf16] depends on the CPU (tuning.h).
+  MatmulKernel matmul_bf16_pairs = nullptr;
 
   // Whole splits, merged and written to the task's output.
   void (*attention)(const AttentionShape& shape, const AttentionTask& task,

@@ -72,8 +72,8 @@ KERNEL_INLINE void multiply_sparse_tile(const PackedMatrix& w, const SparseTile&
         load_code_halves(codes, low, high);
         const int8_t* at = values + block * kSparseBlock + k;
         for (int r = 0; r < kRows; ++r) {
-          dots[r] = dot4<Format::kInt4>(dots[r], low, at + r * x.stride);
-          dots[r] = dot4<Format::kInt4>(dots[r], high, at + r * x.stride + 4);
+          add_dots<Codes::kNibbles>(dots[r], low, load_quad(at + r * x.stride));
+          add_dots<Codes::kNibbles>(dots[r], high, load_quad(at + r * x.stride + 4));
         }
       }
       for (int r = 0; r < kRows; ++r) {

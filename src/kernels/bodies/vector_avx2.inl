@@ -1,7 +1,7 @@
 // Sixteen lanes as two 256-bit registers. The names are those of vector_portable.inl, which says what each
 // does.
 
-constexpr int kFloatRows = 4, kFloatTiles = 1, kFloatVectorTiles = 2;
+constexpr int kFloatRows = 6, kFloatTiles = 1, kFewFloatTiles = 1, kFloatVectorTiles = 2;
 constexpr int kIntegerRows = 2, kIntegerTiles = 1, kIntegerVectorTiles = 2;
 constexpr int kScoreRows = 2, kScoreVectors = 2, kValueRows = 2, kValueVectors = 2;
 
@@ -179,6 +179,9 @@ KERNEL_INLINE Ints splat_ints(int32_t x) {
 }
 KERNEL_INLINE Lanes scale_dots(const Ints& dots, const Lanes& scale, const Lanes&) {
   return mul(to_lanes(dots), scale);
+}
+KERNEL_INLINE void add_product(Lanes& acc, const Lanes& w, const Lanes& x) {
+  acc = fma(w, x, acc);
 }
 KERNEL_INLINE int64_t opaque(int64_t x) {
   return x;

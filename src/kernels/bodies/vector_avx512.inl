@@ -1,7 +1,7 @@
 // Sixteen lanes as one 512-bit register. The names are those of vector_portable.inl, which says what each
 // does.
 
-constexpr int kFloatRows = 8, kFloatTiles = 2, kFloatVectorTiles = 4;
+constexpr int kFloatRows = 8, kFloatTiles = 3, kFewFloatTiles = 2, kFloatVectorTiles = 4;
 constexpr int kIntegerRows = 6, kIntegerTiles = 2, kIntegerVectorTiles = 4;
 constexpr int kScoreRows = 4, kScoreVectors = 4, kValueRows = 4, kValueVectors = 4;
 
@@ -124,6 +124,10 @@ KERNEL_INLINE Ints splat_ints(int32_t x) {
 // One fused multiply-add: matmul_integer.inl says why it is exact up to its one rounding.
 KERNEL_INLINE Lanes scale_dots(Ints dots, Lanes scale, Lanes minus_bias) {
   return _mm512_fmadd_ps(_mm512_castsi512_ps(dots), scale, minus_bias);
+}
+// acc += w * x. Written as assembly for the same reason as add_dots.
+KERNEL_INLINE void add_product(Lanes& acc, Lanes w, Lanes x) {
+  asm("vfmadd231ps %2, %1, %0" : "+v"(acc) : "v"(w), "v"(x));
 }
 KERNEL_INLINE int64_t opaque(int64_t x) {
   asm("" : "+r"(x));

@@ -2,7 +2,7 @@
 // only these.
 
 // Register blocks: rows x tiles of a product that are accumulated at once.
-constexpr int kFloatRows = 2, kFloatTiles = 1, kFloatVectorTiles = 1;
+constexpr int kFloatRows = 2, kFloatTiles = 1, kFewFloatTiles = 1, kFloatVectorTiles = 1;
 constexpr int kIntegerRows = 2, kIntegerTiles = 1, kIntegerVectorTiles = 1;
 // Attention: query rows x 16-key vectors, and query rows x 16-value vectors.
 constexpr int kScoreRows = 2, kScoreVectors = 1, kValueRows = 2, kValueVectors = 1;
@@ -189,6 +189,10 @@ KERNEL_INLINE Ints splat_ints(int32_t x) {
 // (dots - kDotBias) * scale, rounded once.
 KERNEL_INLINE Lanes scale_dots(const Ints& dots, const Lanes& scale, const Lanes&) {
   return mul(to_lanes(dots), scale);
+}
+// acc += w * x.
+KERNEL_INLINE void add_product(Lanes& acc, const Lanes& w, const Lanes& x) {
+  acc = fma(w, x, acc);
 }
 // x, which the compiler cannot see through: keeps it in a register.
 KERNEL_INLINE int64_t opaque(int64_t x) {

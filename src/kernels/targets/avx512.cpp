@@ -1,6 +1,4 @@
-// The table for AVX-512 with BW, DQ, VL, VNNI and BF16; AMX int8 for many rows where the CPU has it. bf16
-// products take the f32 path: on Sapphire Rapids VDPBF16PS does fewer products a second than f32 FMA (84
-// against 133 GFLOP/s).
+// The table for AVX-512 with BW, DQ, VL, VNNI and BF16; AMX int8 for many rows where the CPU has it.
 #if defined(__x86_64__)
 #include <immintrin.h>
 
@@ -26,6 +24,7 @@ constexpr Isa kIsa = Isa::kAvx512;
 #include "kernels/bodies/rows.inl"
 #include "kernels/bodies/weights.inl"
 #include "kernels/bodies/matmul_float.inl"
+#include "kernels/bodies/matmul_bf16_pairs.inl"
 #include "kernels/bodies/matmul_integer.inl"
 #include "kernels/bodies/matmul_sparse.inl"
 #include "kernels/bodies/matmul_amx.inl"
@@ -50,6 +49,7 @@ constexpr KernelTable make_full_table() {
       matmul_integer_amx<Format::kInt8>;
   t.matmul[static_cast<int>(Format::kInt4)][activation_index(Format::kInt8)] =
       matmul_integer_amx<Format::kInt4>;
+  t.matmul_bf16_pairs = matmul_bf16_pairs;
   return t;
 }
 

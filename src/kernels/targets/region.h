@@ -18,5 +18,12 @@
 #include "numeric/float16.h"
 #include "numeric/float8.h"
 
+// Loops over register blocks: arrays of vectors stay in registers only when every index is a constant.
+#if defined(__clang__)
+#define KERNEL_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define KERNEL_UNROLL _Pragma("GCC unroll 32")
+#endif
+
 // Vector types must not cross a call.
 #define KERNEL_INLINE inline __attribute__((always_inline))
