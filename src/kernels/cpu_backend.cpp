@@ -64,8 +64,10 @@ void check_task(const MatmulTask& task) {
 
 }  // namespace
 
-Result<std::shared_ptr<CpuBackend>> CpuBackend::create(const KernelTable& table, ThreadPoolOptions threads) {
-  std::shared_ptr<CpuBackend> backend(new CpuBackend(table, std::move(threads)));
+Result<std::shared_ptr<CpuBackend>> CpuBackend::create(const KernelTable& table, ThreadPoolOptions threads,
+                                                       Tuning tuning) {
+  CHECK(!tuning.bf16_pairs || table.matmul_bf16_pairs != nullptr);
+  std::shared_ptr<CpuBackend> backend(new CpuBackend(table, std::move(threads), tuning));
   ASSIGN_OR_RETURN(backend->partials_, AlignedBuffer::allocate(kPartialBytes));
   return backend;
 }
@@ -128,6 +130,14 @@ ActivationView CpuBackend::gate_prepare(Format format, GateFunction function, co
   return out.view();
 }
 
+MatmulKernel CpuBackend::kernel_for(const MatmulTask& task) const {
+  const Format weights = task.weights->format, input = task.input.format;
+  if (task.weights->is_sparse()) return table_.matmul_sparse[activation_index(input)];
+  if (tuning_.bf16_pairs && weights == Format::kBF16 && input == Format::kBF16)
+    return table_.matmul_bf16_pairs;
+  return table_.matmul[static_cast<size_t>(weights)][activation_index(input)];
+}
+
 void CpuBackend::matmul(std::span<const MatmulTask> tasks) {
   int64_t all_tiles = 0, products = 0;
   for (const MatmulTask& task : tasks) {
@@ -136,16 +146,12 @@ void CpuBackend::matmul(std::span<const MatmulTask> tasks) {
     products += task.weights->n_tiles() * kTileRows * task.weights->padded_inputs * task.input.n_rows;
   }
   int64_t n = 0;
-  for (const MatmulTask& task : tasks) n += cut_matmul(task, all_tiles, pool_.size()).n_blocks();
+  for (const MatmulTask& task : tasks) n += cut_matmul(task, all_tiles, pool_.size(), tuning_).n_blocks();
   run(n, products_cost(products), [&](int64_t i) {
     for (const MatmulTask& task : tasks) {
-      const MatmulGrid grid = cut_matmul(task, all_tiles, pool_.size());
+      const MatmulGrid grid = cut_matmul(task, all_tiles, pool_.size(), tuning_);
       if (i < grid.n_blocks()) {
-        const auto weights = static_cast<size_t>(task.weights->format);
-        const int activations = activation_index(task.input.format);
-        const MatmulKernel kernel = task.weights->is_sparse() ? table_.matmul_sparse[activations]
-                                                              : table_.matmul[weights][activations];
-        kernel(task, grid.block(i));
+        kernel_for(task)(task, grid.block(i));
         return;
       }
       i -= grid.n_blocks();
@@ -210,7 +216,8 @@ Result<std::shared_ptr<Backend>> make_cpu_backend(std::string_view isa, int n_th
   if (pin_threads) {
     ASSIGN_OR_RETURN(threads.pin_to, cpus_by_core());
   }
-  ASSIGN_OR_RETURN(std::shared_ptr<Backend> backend, CpuBackend::create(*table, std::move(threads)));
+  ASSIGN_OR_RETURN(std::shared_ptr<Backend> backend,
+                   CpuBackend::create(*table, std::move(threads), tuning_for(*table)));
   return backend;
 }
 

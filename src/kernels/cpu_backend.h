@@ -10,13 +10,15 @@
 #include "base/thread_pool.h"
 #include "kernels/backend.h"
 #include "kernels/kernel_table.h"
+#include "kernels/tuning.h"
 
 namespace assay {
 
 class CpuBackend final : public Backend {
  public:
   // kResourceExhausted when the workspace (4 MiB) cannot be had.
-  static Result<std::shared_ptr<CpuBackend>> create(const KernelTable& table, ThreadPoolOptions threads);
+  static Result<std::shared_ptr<CpuBackend>> create(const KernelTable& table, ThreadPoolOptions threads,
+                                                    Tuning tuning = {});
 
   std::string name() const override;
   int n_threads() const override { return pool_.size(); }
@@ -43,8 +45,9 @@ class CpuBackend final : public Backend {
   void add(float* x, const float* y, int64_t n) override;
 
  private:
-  CpuBackend(const KernelTable& table, ThreadPoolOptions threads)
-      : table_(table), pool_(std::move(threads)) {}
+  CpuBackend(const KernelTable& table, ThreadPoolOptions threads, Tuning tuning)
+      : table_(table), tuning_(tuning), pool_(std::move(threads)) {}
+  MatmulKernel kernel_for(const MatmulTask& task) const;
 
   // body(i) for i in [0, n): on all threads when the whole takes about `total_cost` nanoseconds or more than
   // it costs to wake them.
@@ -63,6 +66,7 @@ class CpuBackend final : public Backend {
   bool attend_by_splits(const AttentionShape& shape, std::span<const AttentionTask> tasks);
 
   const KernelTable& table_;
+  const Tuning tuning_;
   ThreadPool pool_;
   Communicator communicator_;
   AlignedBuffer partials_;  // of attention by splits

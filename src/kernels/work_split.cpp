@@ -8,10 +8,9 @@ namespace assay {
 namespace {
 
 constexpr int64_t kBlocksPerThread = 4;
-constexpr int64_t kVectorUnit = 4;      // tiles: a multiple of every table's register block for one row
-constexpr int64_t kTileUnit = 12;       // and for many rows
-constexpr int64_t kRowUnit = 6;         // a multiple of most tables' register blocks
-constexpr int64_t kRowsPerBlock = 132;  // activations of so many rows stay in the second cache
+constexpr int64_t kVectorUnit = 4;  // tiles: a multiple of every table's register block for one row
+constexpr int64_t kTileUnit = 12;   // and for many rows
+constexpr int64_t kRowUnit = 6;     // a multiple of most tables' register blocks
 
 }  // namespace
 
@@ -24,16 +23,17 @@ MatmulBlock MatmulGrid::block(int64_t index) const {
           .n_tiles = std::min(tiles_per_block, n_tiles - tile)};
 }
 
-MatmulGrid cut_matmul(const MatmulTask& task, int64_t all_tiles, int n_threads) {
+MatmulGrid cut_matmul(const MatmulTask& task, int64_t all_tiles, int n_threads, const Tuning& tuning) {
   MatmulGrid grid;
   grid.n_rows = task.input.n_rows;
   grid.n_tiles = task.weights->n_tiles();
   const int64_t share = ceil_div(all_tiles, n_threads * kBlocksPerThread);
   grid.tiles_per_block = round_up(std::max<int64_t>(share, 1), grid.n_rows == 1 ? kVectorUnit : kTileUnit);
   grid.rows_per_block = std::max<int64_t>(grid.n_rows, 1);
-  if (grid.n_rows > kRowsPerBlock) {
-    grid.rows_per_block = round_up(ceil_div(grid.n_rows, ceil_div(grid.n_rows, kRowsPerBlock)), kRowUnit);
-    grid.tiles_per_block = std::min(grid.tiles_per_block, kTileUnit);
+  if (grid.n_rows > tuning.rows_per_block) {
+    grid.rows_per_block =
+        round_up(ceil_div(grid.n_rows, ceil_div(grid.n_rows, tuning.rows_per_block)), kRowUnit);
+    grid.tiles_per_block = std::min(grid.tiles_per_block, tuning.tiles_per_block);
   }
   return grid;
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernels/kernel_table.h"
+#include "kernels/tuning.h"
 
 namespace assay {
 
@@ -22,6 +23,6 @@ struct MatmulGrid {
 };
 
 // `all_tiles`: over every task of the same fork; n_threads >= 1.
-MatmulGrid cut_matmul(const MatmulTask& task, int64_t all_tiles, int n_threads);
+MatmulGrid cut_matmul(const MatmulTask& task, int64_t all_tiles, int n_threads, const Tuning& tuning = {});
 
 }  // namespace assay
