@@ -1,9 +1,11 @@
 #include "probe/arithmetic_peak.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/thread_pool.h"
+#include "hardware/topology.h"
 
 namespace assay {
 namespace {
@@ -99,7 +101,8 @@ Result<double> measure_arithmetic_peak(Isa isa, Arithmetic arithmetic, int n_thr
     return fail(ErrorCode::kUnsupported, name(isa), "this CPU or program has no {} instruction to measure",
                 name(arithmetic));
   }
-  ThreadPool pool(n_threads);
+  // Pinned: two threads on one CPU, where others keep the second busy, would measure one.
+  ThreadPool pool({.n_threads = n_threads, .pin_to = cpus_by_core().value_or(std::vector<int>())});
   const auto time = [&](int64_t rounds) {
     const Stopwatch watch;
     pool.parallel_for(pool.size(), [&](int64_t) { loop.run(rounds); });

@@ -14,6 +14,7 @@
 #include "base/thread_pool.h"
 #include "base/units.h"
 #include "hardware/cpu.h"
+#include "hardware/topology.h"
 
 namespace assay {
 namespace {
@@ -93,7 +94,7 @@ Result<Mapping> map_memory(size_t bytes, bool huge_pages) {
 }  // namespace
 
 Result<double> measure_read_rate(const ReadTest& test) {
-  ThreadPool pool(test.n_threads);
+  ThreadPool pool({.n_threads = test.n_threads, .pin_to = cpus_by_core().value_or(std::vector<int>())});
   const auto n_threads = static_cast<size_t>(pool.size());
   const size_t part = std::max<size_t>(test.bytes / n_threads / 4096, 1) * 4096;
   // Whole huge pages, so that the last one is not made of small ones.
@@ -126,7 +127,7 @@ Result<double> measure_read_rate(const ReadTest& test) {
 
 double measure_fork_join(int n_threads) {
   constexpr int kCalls = 2000, kSteps = 5000;
-  ThreadPool pool(n_threads);
+  ThreadPool pool({.n_threads = n_threads, .pin_to = cpus_by_core().value_or(std::vector<int>())});
   const auto spend = [](int64_t) {
     for (int i = 0; i < kSteps; ++i) asm volatile("" : : : "memory");
   };
