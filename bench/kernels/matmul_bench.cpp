@@ -1,12 +1,12 @@
-// Rates of the matmul kernels by format, shape and rows, through the CPU backend.
+// Rates of the matmul kernels by format, shape and rows, through the CPU backend, and their share of what the
+// machine allows: the longer of the time for the operations at the peak of register-only loops and the time
+// for reading the weights once from a working set of that size, both measured by probe in the same run.
 //   matmul_bench [--benchmark_filter=REGEX]      a table
-//   matmul_bench --json                          the figures of the default choice as one JSON array
+//   matmul_bench --json                          the same as one JSON array
 // Weights rotate through copies that together exceed the second-level cache, as a model's layers do.
-// GB/s counts the bytes of weights read once per call; GFLOP/s two operations per product.
+// GB/s counts the bytes of weights read once per call; GFLOP/s two operations per product (integer ones too).
 #include <benchmark/benchmark.h>
 
-#include <cstdlib>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
@@ -14,6 +14,7 @@
 
 #include "base/random.h"
 #include "kernels/backend.h"
+#include "limit_report.h"
 
 namespace assay {
 namespace {
@@ -79,15 +80,14 @@ void run_matmul(benchmark::State& state, Format weights, Format activations, con
     next = next + 1 < copies.size() ? next + 1 : 0;
     benchmark::ClobberMemory();
   }
-  const auto calls = static_cast<double>(state.iterations());
-  const double flops =
+  static bench::Limits limits;
+  const double operations =
       2.0 * static_cast<double>(rows) * static_cast<double>(shape.n_inputs * shape.n_outputs);
-  state.counters["GFLOP/s"] = benchmark::Counter(calls * flops * 1e-9, benchmark::Counter::kIsRate);
-  state.counters["GB/s"] =
-      benchmark::Counter(calls * static_cast<double>(copies[0].bytes()) * 1e-9, benchmark::Counter::kIsRate);
+  bench::count(state, operations, limits.peak(*backend, activations), static_cast<double>(copies[0].bytes()),
+               limits.read_rate(backend->n_threads(), kRotatedBytes));
 }
 
-void register_all(bool threads_too) {
+void register_all() {
   struct Pair {
     Format weights, activations;
   };
@@ -98,10 +98,9 @@ void register_all(bool threads_too) {
   };
   for (const Pair& pair : kPairs) {
     for (const Shape& shape : kShapes) {
-      for (const int64_t rows : {1, 4, 512}) {
+      for (const int64_t rows : {1, 4, 16, 64, 512}) {
         if (rows == 512 && shape.n_outputs > 10000) continue;  // logits are computed for few rows
         for (const int threads : {1, 0}) {
-          if (threads == 0 && !threads_too) continue;
           const std::string label =
               std::string(name(pair.weights)) + "x" + std::string(name(pair.activations)) + "/" +
               std::to_string(shape.n_inputs) + "x" + std::to_string(shape.n_outputs) +
@@ -110,56 +109,17 @@ void register_all(bool threads_too) {
             run_matmul(state, pair.weights, pair.activations, shape, rows, threads);
           };
           auto* bench = benchmark::RegisterBenchmark(label.c_str(), body);
-          if (threads == 0) bench->UseRealTime();
+          bench->UseRealTime()->MinTime(0.05);
         }
       }
     }
   }
 }
 
-// One row per run, in the form that every bench of the project prints.
-class JsonReporter final : public benchmark::BenchmarkReporter {
- public:
-  bool ReportContext(const Context&) override { return true; }
-  void ReportRuns(const std::vector<Run>& runs) override {
-    for (const Run& run : runs) {
-      for (const auto& [unit, counter] : run.counters) {
-        GetOutputStream() << (first_ ? "[\n" : ",\n") << R"({"figure": "matmul )" << run.benchmark_name()
-                          << R"(", "value": )" << counter.value << R"(, "unit": ")" << unit
-                          << R"(", "bound": null, "holds": true, "samples": )" << run.iterations
-                          << R"(, "how": "matmul_bench --json, mean over calls, single runs by CPU time"})";
-        first_ = false;
-      }
-    }
-  }
-  void Finalize() override { GetOutputStream() << (first_ ? "[]\n" : "\n]\n"); }
-
- private:
-  bool first_ = true;
-};
-
 }  // namespace
 }  // namespace assay
 
 int main(int argc, char** argv) {
-  bool json = false;
-  int kept = 1;
-  for (int i = 1; i < argc; ++i) {
-    if (std::strcmp(argv[i], "--json") == 0) {
-      json = true;
-    } else {
-      argv[kept++] = argv[i];
-    }
-  }
-  argc = kept;
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  assay::register_all(true);
-  assay::JsonReporter reporter;
-  if (json) {
-    benchmark::RunSpecifiedBenchmarks(&reporter);
-  } else {
-    benchmark::RunSpecifiedBenchmarks();
-  }
-  return 0;
+  return assay::bench::run_benchmarks(argc, argv, "mean over calls; share of probe's limit in the same run",
+                                      [] { assay::register_all(); });
 }
