@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/random.h"
+#include "kernels/cpu_backend.h"
 #include "kvcache/page_table.h"
 #include "model/model.h"
 #include "subprocess_run.h"
@@ -56,6 +57,8 @@ class OwnEngine {
 
   Model& model() { return *model_; }
   double load_seconds() const { return load_seconds_; }
+  // Fork-joins of one decode step of the last such test.
+  double forks_per_step() const { return forks_per_step_; }
 
   double rate(const Test& test) {
     if (test.kind == Test::Kind::kPrefill) return prefill(test.n);
@@ -119,8 +122,11 @@ class OwnEngine {
                       std::span(logits_).first(rows * static_cast<size_t>(model_->config().n_vocab)));
     };
     step(0);  // the threads are awake
+    const auto* cpu = dynamic_cast<const CpuBackend*>(backend_.get());
+    const int64_t forks = cpu != nullptr ? cpu->forks() : 0;
     const Stopwatch watch;
     for (int i = 0; i < kGenerated; ++i) step(i);
+    if (cpu != nullptr) forks_per_step_ = static_cast<double>(cpu->forks() - forks) / kGenerated;
     return n_sequences * kGenerated / watch.seconds();
   }
 
@@ -131,6 +137,7 @@ class OwnEngine {
   std::vector<float> logits_;
   Random random_{1, "engine_runs"};
   double load_seconds_ = 0;
+  double forks_per_step_ = 0;
 };
 
 // A llama-bench and, for several sequences, a llama-batched-bench.

@@ -6,6 +6,9 @@
 //                [--pin-threads] [--json]
 // Without a peer it prints assay's own figures. An empty list ("--decode ,") leaves a kind of test out.
 // Precision: "w=file kv=bf16" with int8 activations for files of integer blocks and bf16 for others.
+// "% of limit" is against what probe measures in the same run: for a prefill the operations of all matrix
+// products at the arithmetic peak, for one sequence's decode the bytes of weights and keys and values at the
+// read rate of a working set of that size.
 // Resident memory is taken from /proc of processes that each load the model and run a prefill of 512.
 #include <algorithm>
 #include <map>
@@ -17,6 +20,7 @@
 #include "base/stats.h"
 #include "bench/arguments.h"
 #include "bench/figures.h"
+#include "bench/limits.h"
 #include "engine_runs.h"
 
 namespace {
@@ -92,6 +96,8 @@ class Comparison {
   void add(const std::string& what, const std::string& who, double value, const char* unit, int n,
            const std::string& how, std::optional<double> bound = {}, Better better = Better::kHigher) {
     figures_.push_back({label(what, who), value, unit, bound, better, n, how});
+    // As they come, because a run takes minutes and may be stopped; the whole follows on stdout.
+    fmt::print(stderr, "{}: {:.5g} {}\n", figures_.back().figure, value, unit);
   }
 
   Result<void> load() {
@@ -128,8 +134,13 @@ class Comparison {
       }
     }
     const int n = options_.n_repeats;
-    for (size_t e = 0; e < engines_.size(); ++e)
+    for (size_t e = 0; e < engines_.size(); ++e) {
       add(test.name(), precisions_[e], median(ours[e]), "tokens/s", n, engines_[e]->model().backend().name());
+      if (const double share = share_of_limit(test, engines_[e]->model(), median(ours[e])); share > 0)
+        add(test.name() + ", share", precisions_[e], 100 * share, "% of limit", n, "limit by probe, same run");
+      if (test.kind != Test::Kind::kPrefill)
+        add(test.name() + ", forks", precisions_[e], engines_[e]->forks_per_step(), "per step", n, "counted");
+    }
     const std::string how = fmt::format("-t {} on the same file, between our runs", n_threads_);
     for (const auto& [name, rates] : theirs) {
       add(test.name(), name, median(rates), "tokens/s", n, how);
@@ -143,6 +154,23 @@ class Comparison {
       }
     }
     return {};
+  }
+
+  // Of a rate in tokens per second; 0 where no single limit applies.
+  double share_of_limit(const Test& test, Model& model, double rate) {
+    const ModelConfig& config = model.config();
+    if (test.kind == Test::Kind::kPrefill) {
+      const double heads = static_cast<double>(config.n_heads + config.n_kv_heads) * config.head_dim;
+      const double values =
+          config.n_layers * static_cast<double>(config.n_embedding) * (2 * heads + 3.0 * config.n_feed_forward);
+      const double peak = limits_.peak(model.backend(), model.precision().prefill_activations);
+      return peak > 0 ? rate * 2 * values / peak : 0;
+    }
+    if (test.kind == Test::Kind::kSequences) return 0;
+    const double bytes = static_cast<double>(model.weight_bytes()) +
+                         test.n * static_cast<double>(model.kv_layout().bytes_per_token());
+    const double read_rate = limits_.read_rate(n_threads_, static_cast<size_t>(bytes));
+    return read_rate > 0 ? rate * bytes / read_rate : 0;
   }
 
   Result<void> compare_memory() {
@@ -182,6 +210,7 @@ class Comparison {
   FileKind file_ = FileKind::kFloat;
   bool is_small_ = false;
   int n_threads_ = 1;
+  Limits limits_;
 };
 
 Options options_of(const Arguments& arguments) {
