@@ -1,8 +1,8 @@
 // Weights quantised by methods that look at activations (AWQ, GPTQ, and sparse masks by importance), for a whole
 // model at once, because AWQ's scales are folded into the matrices and norms around.
 //
-// Only matrices inside layers are calibrated: embedding and output keep to the weights alone (kFit), since a
-// table that is looked up has no inputs. AWQ scales the inputs of
+// Only matrices inside layers are calibrated: embedding and output take nearest codes, since a table that
+// is looked up has no inputs. AWQ scales the inputs of
 //   query, key, value    by dividing the attention norm's weight
 //   attention output     by dividing the value rows that produce it; heads that share a value head share scales
 //   gate, up             by dividing the feed-forward norm's weight

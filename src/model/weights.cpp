@@ -154,10 +154,10 @@ class Plan {
     return it == map.end() ? nullptr : &it->second;
   }
 
-  // Tables outside layers are looked up or read once: no blocks are dropped, and methods that need inputs fit the
-  // weights alone.
+  // Tables outside layers are looked up or read once: no blocks are dropped, and methods that need inputs fall to
+  // nearest codes (least squares without inputs is worse: docs/quantisation.md).
   static WeightFormat without_inputs(WeightFormat format) {
-    if (format.needs_calibration()) format.correction = Correction::kFit;
+    if (format.needs_calibration()) format.correction = Correction::kNone;
     format.sparsity = Sparsity::kNone;
     return format;
   }

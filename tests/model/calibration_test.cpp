@@ -161,6 +161,24 @@ TEST(Calibration, precision_without_its_weights_is_refused) {
   EXPECT_EQ(empty.error().code, ErrorCode::kInvalidArgument);
 }
 
+TEST(Calibration, tables_outside_layers_take_nearest_codes) {
+  SyntheticModel model = recorded_model("plain");
+  const Prepared p = prepare(model);
+  const auto loaded = must(Model::load(
+      must(Checkpoint::open(p.path)), must(parse_precision("w=int4:32/block50/gptq a=int8")),
+      must(make_cpu_backend("auto", 1)),
+      {.max_batch_tokens = 8,
+       .calibrated = std::make_shared<CalibratedWeights>(calibrate_at(p, "w=int4:32/block50/gptq"))}));
+  int n_plain = 0;
+  for (const EffectiveFormat& format : loaded->effective_formats()) {
+    if (format.tensor == "token_embd.weight" || format.tensor == "output.weight") {
+      EXPECT_EQ(to_string(format.executed), "int4:32");
+      ++n_plain;
+    }
+  }
+  EXPECT_EQ(n_plain, 2);
+}
+
 TEST(Calibration, what_runs_is_reported) {
   SyntheticModel model = recorded_model("plain");
   const Prepared p = prepare(model);
