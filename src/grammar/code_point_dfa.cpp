@@ -12,8 +12,8 @@ namespace {
 constexpr uint32_t kFirstSurrogate = 0xD800, kLastSurrogate = 0xDFFF;
 
 std::unexpected<Error> too_large() {
-  return fail(ErrorCode::kResourceExhausted, "pattern", "too complex: it needs more than {} states",
-              CodePointDfa::kMaxStates);
+  return fail(ErrorCode::kResourceExhausted, "pattern",
+              "too complex: it needs more than {} states, or too much work", CodePointDfa::kMaxStates);
 }
 
 uint32_t target_of(const CodePointDfa::State& state, uint32_t point) {
@@ -25,13 +25,13 @@ uint32_t target_of(const CodePointDfa::State& state, uint32_t point) {
 // The pairs of states that two automata are in together; kNone: the second has given up.
 class Product {
  public:
-  Product(const CodePointDfa& a, const CodePointDfa& b, bool subtracting)
-      : a_(a), b_(b), subtracting_(subtracting) {}
+  Product(const CodePointDfa& a, const CodePointDfa& b, bool subtracting, WorkBudget& budget)
+      : a_(a), b_(b), subtracting_(subtracting), budget_(budget) {}
 
   Result<CodePointDfa> run() {
     find({0, 0});
     for (size_t i = 0; i < pairs_.size(); ++i) {
-      if (pairs_.size() > CodePointDfa::kMaxStates || work_ > CodePointDfa::kMaxWork) return too_large();
+      if (pairs_.size() > CodePointDfa::kMaxStates || budget_.exhausted()) return too_large();
       add_edges(i);
     }
     return CodePointDfa::of_states(std::move(states_));
@@ -57,7 +57,7 @@ class Product {
     for (const CodePointDfa::Edge& edge : a_.states()[a].edges) {
       uint32_t low = edge.low;
       for (const CodePointDfa::Edge& second : other.edges) {
-        ++work_;
+        budget_.spend(1);
         if (second.high < low || second.low > edge.high) continue;
         if (second.low > low) add(index, low, second.low - 1, {edge.target, kNone});
         low = std::max(low, second.low);
@@ -73,16 +73,16 @@ class Product {
     if (pair.second == kNone && !subtracting_) return;
     const uint32_t target = find(pair);
     states_[index].edges.push_back({low, high, target});
-    ++work_;
+    budget_.spend(1);
   }
 
   const CodePointDfa& a_;
   const CodePointDfa& b_;
   const bool subtracting_;
+  WorkBudget& budget_;
   std::map<Pair, uint32_t> ids_;
   std::vector<Pair> pairs_;
   std::vector<CodePointDfa::State> states_;
-  size_t work_ = 0;
 };
 
 }  // namespace
@@ -229,12 +229,12 @@ bool CodePointDfa::matches(std::string_view utf8) const {
   return states_[at].final;
 }
 
-Result<CodePointDfa> intersect(const CodePointDfa& a, const CodePointDfa& b) {
-  return Product(a, b, false).run();
+Result<CodePointDfa> intersect(const CodePointDfa& a, const CodePointDfa& b, WorkBudget& budget) {
+  return Product(a, b, false, budget).run();
 }
 
-Result<CodePointDfa> subtract(const CodePointDfa& a, const CodePointDfa& b) {
-  return Product(a, b, true).run();
+Result<CodePointDfa> subtract(const CodePointDfa& a, const CodePointDfa& b, WorkBudget& budget) {
+  return Product(a, b, true, budget).run();
 }
 
 }  // namespace assay::grammar

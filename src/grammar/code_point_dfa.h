@@ -1,7 +1,7 @@
 // Deterministic automata over Unicode code points (surrogates excluded): what patterns, lengths and lists of
 // strings have in common, so that they can be intersected and subtracted. Every state can be finished, except
-// the start of the empty language. Values; pure. Failure: kResourceExhausted beyond kMaxStates states or
-// kMaxWork steps.
+// the start of the empty language. Values; pure. Failure: kResourceExhausted beyond kMaxStates states or when
+// a work budget is used up.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,20 @@
 namespace assay::grammar {
 
 inline constexpr uint32_t kLastCodePoint = 0x10FFFF;
+
+// Steps that may still be taken, shared by all that one schema makes necessary: time is bounded whatever is
+// asked.
+class WorkBudget {
+ public:
+  static constexpr size_t kDefault = 4'000'000;
+
+  explicit WorkBudget(size_t steps = kDefault) : left_(steps) {}
+  void spend(size_t steps) { left_ -= steps < left_ ? steps : left_; }
+  bool exhausted() const { return left_ == 0; }
+
+ private:
+  size_t left_;
+};
 
 struct CodePointRange {
   uint32_t low = 0;
@@ -31,7 +45,6 @@ CodePointSet all_code_points();
 class CodePointDfa {
  public:
   static constexpr size_t kMaxStates = 8192;
-  static constexpr size_t kMaxWork = 4'000'000;
 
   struct Edge {
     uint32_t low = 0, high = 0;  // inclusive
@@ -56,8 +69,8 @@ class CodePointDfa {
   std::vector<State> states_;
 };
 
-Result<CodePointDfa> intersect(const CodePointDfa& a, const CodePointDfa& b);
-Result<CodePointDfa> subtract(const CodePointDfa& a, const CodePointDfa& b);
+Result<CodePointDfa> intersect(const CodePointDfa& a, const CodePointDfa& b, WorkBudget& budget);
+Result<CodePointDfa> subtract(const CodePointDfa& a, const CodePointDfa& b, WorkBudget& budget);
 
 // The code points of valid UTF-8; U+FFFD for what is not.
 std::u32string to_code_points(std::string_view utf8);

@@ -21,8 +21,8 @@ using Conjunction = std::vector<NodeId>;
 
 class Compiler {
  public:
-  Compiler(AutomatonBuilder& builder, JsonRules& rules, const Schema& schema)
-      : builder_(builder), rules_(rules), schema_(schema), values_(schema) {}
+  Compiler(AutomatonBuilder& builder, JsonRules& rules, const Schema& schema, WorkBudget& budget)
+      : builder_(builder), rules_(rules), schema_(schema), values_(schema), budget_(budget) {}
 
   // The root and everything below it: rules are made as they are asked for, and filled from a list.
   Result<RuleId> run() {
@@ -32,6 +32,9 @@ class Compiler {
       pending_.pop_back();
       if (builder_.full()) break;  // build() says so
       RETURN_IF_ERROR(fill(nodes, depth, rule));
+      // What is left out once the budget is used up must not be mistaken for what the schema forbids.
+      if (budget_.exhausted())
+        return fail(ErrorCode::kResourceExhausted, where(nodes), "the schema takes too much work");
     }
     return root;
   }
@@ -83,7 +86,9 @@ class Compiler {
       Open open = std::move(work.back());
       work.pop_back();
       ++n_alternatives_;
-      if (done.size() + work.size() > kMaxAlternatives || n_alternatives_ > kMaxAllAlternatives)
+      budget_.spend(10 * open.nodes.size());
+      if (done.size() + work.size() > kMaxAlternatives || n_alternatives_ > kMaxAllAlternatives ||
+          budget_.exhausted())
         return fail(ErrorCode::kResourceExhausted, where(nodes),
                     "anyOf, oneOf and allOf multiply to too many alternatives");
       const auto list = next_list(open.nodes, open.chosen);
@@ -156,7 +161,8 @@ class Compiler {
   Result<void> add_listed(const Conjunction& nodes, NodeId listing, StateId start, StateId end) {
     std::map<std::pair<StateId, uint8_t>, StateId> tree;
     for (const boost::json::value& value : *node(listing).allowed) {
-      if (!std::ranges::all_of(nodes, [&](NodeId id) { return values_.matches(id, value); })) continue;
+      budget_.spend(10 * nodes.size());
+      if (budget_.exhausted() || !values_.matches_listed(nodes, value)) continue;
       if (value.is_structured()) {
         builder_.add_jump(spell(start, value), end);
         continue;
@@ -226,16 +232,16 @@ class Compiler {
     if (patterns.empty()) return entry->second = rules_.string_of_length(min, max);
     std::optional<CodePointDfa> content;
     for (const std::string& pattern : patterns) {
-      ASSIGN_OR_RETURN(const CodePointDfa one, at(nodes, compile_pattern(pattern)));
+      const CodePointDfa& one = schema_.patterns.at(pattern);
       if (!content) {
         content = one;
         continue;
       }
-      ASSIGN_OR_RETURN(content, at(nodes, intersect(*content, one)));
+      ASSIGN_OR_RETURN(content, at(nodes, intersect(*content, one, budget_)));
     }
     if (min > 0 || max != kUnbounded) {
       ASSIGN_OR_RETURN(const CodePointDfa lengths, at(nodes, CodePointDfa::of_length(min, max)));
-      ASSIGN_OR_RETURN(content, at(nodes, intersect(*content, lengths)));
+      ASSIGN_OR_RETURN(content, at(nodes, intersect(*content, lengths, budget_)));
     }
     return entry->second = content->empty() ? kNone : rules_.string_of(*content);
   }
@@ -334,6 +340,8 @@ class Compiler {
                   const std::map<NodeId, std::map<std::string_view, NodeId>>& by_name,
                   const std::string* name, uint32_t depth) {
     Conjunction values;
+    budget_.spend(nodes.size());
+    if (budget_.exhausted()) return kNone;  // run() says so
     for (const NodeId id : nodes) {
       if (name != nullptr) {
         const auto& names = by_name.at(id);
@@ -422,7 +430,7 @@ class Compiler {
     const auto [entry, added] = keys_.try_emplace(names, kNone);
     if (!added) return entry->second;
     ASSIGN_OR_RETURN(const CodePointDfa listed, CodePointDfa::of_texts(names));
-    ASSIGN_OR_RETURN(const CodePointDfa others, subtract(CodePointDfa::everything(), listed));
+    ASSIGN_OR_RETURN(const CodePointDfa others, subtract(CodePointDfa::everything(), listed, budget_));
     return entry->second = rules_.string_of(others);
   }
 
@@ -430,6 +438,7 @@ class Compiler {
   JsonRules& rules_;
   const Schema& schema_;
   ValueMatcher values_;
+  WorkBudget& budget_;
   size_t n_alternatives_ = 0;
   std::vector<Pending> pending_;
   std::map<std::pair<Conjunction, uint32_t>, RuleId> known_;
@@ -441,8 +450,9 @@ class Compiler {
 
 Result<RuleId> add_json_schema(AutomatonBuilder& builder, JsonRules& rules,
                                const boost::json::value& schema) {
-  ASSIGN_OR_RETURN(const Schema parsed, Schema::parse(schema));
-  return Compiler(builder, rules, parsed).run();
+  WorkBudget budget;
+  ASSIGN_OR_RETURN(const Schema parsed, Schema::parse(schema, budget));
+  return Compiler(builder, rules, parsed, budget).run();
 }
 
 Result<Automaton> compile_json_schema(const boost::json::value& schema) {

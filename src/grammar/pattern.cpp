@@ -28,6 +28,7 @@ class Nfa {
     return static_cast<uint32_t>(states_.size() - 1);
   }
   bool full() const { return states_.size() >= kMaxNfaStates; }
+  size_t size() const { return states_.size(); }
   const State& state(uint32_t id) const { return states_[id]; }
 
   void jump(uint32_t from, uint32_t to) { states_[from].jumps.push_back(to); }
@@ -96,16 +97,19 @@ class Nfa {
 // The subset construction, within bounds.
 class Determiniser {
  public:
-  Determiniser(const Nfa& nfa, uint32_t final, size_t n_states) : nfa_(nfa), final_(final), seen_(n_states) {}
+  Determiniser(const Nfa& nfa, uint32_t final, WorkBudget& budget)
+      : nfa_(nfa), final_(final), budget_(budget), seen_(nfa.size()) {}
 
   Result<CodePointDfa> run(uint32_t start) {
     find(close({start}));
     for (size_t i = 0; i < sets_.size(); ++i) {
-      if (sets_.size() > CodePointDfa::kMaxStates || work_ > CodePointDfa::kMaxWork)
-        return fail(ErrorCode::kResourceExhausted, "pattern", "too complex: it needs more than {} states",
-                    CodePointDfa::kMaxStates);
+      if (sets_.size() > CodePointDfa::kMaxStates || budget_.exhausted())
+        return fail(ErrorCode::kResourceExhausted, "pattern",
+                    "too complex: it needs more than {} states, or too much work", CodePointDfa::kMaxStates);
       add_edges(i);
     }
+    if (budget_.exhausted())  // edges may be missing
+      return fail(ErrorCode::kResourceExhausted, "pattern", "too complex: it takes too much work");
     return CodePointDfa::of_states(std::move(states_));
   }
 
@@ -123,7 +127,7 @@ class Determiniser {
       for (const uint32_t target : nfa_.state(state).jumps) work.push_back(target);
     }
     for (const uint32_t state : closed) seen_[state] = false;
-    work_ += closed.size();
+    budget_.spend(closed.size());
     std::ranges::sort(closed);
     return closed;
   }
@@ -150,11 +154,11 @@ class Determiniser {
     }
     std::ranges::sort(cuts);
     cuts.erase(std::ranges::unique(cuts).begin(), cuts.end());
-    for (size_t i = 0; i + 1 < cuts.size() && work_ <= CodePointDfa::kMaxWork; ++i) {
+    for (size_t i = 0; i + 1 < cuts.size() && !budget_.exhausted(); ++i) {
       Set targets;
       for (const Nfa::Edge& edge : edges)
         if (edge.range.low <= cuts[i] && cuts[i] <= edge.range.high) targets.push_back(edge.target);
-      work_ += edges.size();
+      budget_.spend(edges.size());
       if (targets.empty()) continue;
       const uint32_t target = find(close(std::move(targets)));
       std::vector<CodePointDfa::Edge>& own = states_[index].edges;
@@ -168,16 +172,16 @@ class Determiniser {
 
   const Nfa& nfa_;
   const uint32_t final_;
+  WorkBudget& budget_;
   std::vector<bool> seen_;
   std::map<Set, uint32_t> ids_;
   std::vector<const Set*> sets_;
   std::vector<CodePointDfa::State> states_;
-  size_t work_ = 0;
 };
 
 }  // namespace
 
-Result<CodePointDfa> compile_pattern(std::string_view pattern) {
+Result<CodePointDfa> compile_pattern(std::string_view pattern, WorkBudget& budget) {
   if (pattern.size() > kMaxPatternBytes)
     return fail(ErrorCode::kUnsupported, "pattern", "longer than {} bytes", kMaxPatternBytes);
   ASSIGN_OR_RETURN(const std::vector<PatternBranch> branches, parse_pattern(pattern));
@@ -196,10 +200,11 @@ Result<CodePointDfa> compile_pattern(std::string_view pattern) {
     if (!branch.to_end) nfa.loop(tail, all_code_points());
     nfa.jump(tail, end);
   }
+  budget.spend(nfa.size());
   if (nfa.full())
     return fail(ErrorCode::kResourceExhausted, "pattern", "too complex: it needs more than {} states",
                 kMaxNfaStates);
-  return Determiniser(nfa, end, kMaxNfaStates).run(start);
+  return Determiniser(nfa, end, budget).run(start);
 }
 
 }  // namespace assay::grammar

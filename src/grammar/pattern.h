@@ -17,6 +17,6 @@ namespace assay::grammar {
 inline constexpr size_t kMaxPatternBytes = 4096;
 inline constexpr size_t kMaxNfaStates = 20'000;
 
-Result<CodePointDfa> compile_pattern(std::string_view pattern);
+Result<CodePointDfa> compile_pattern(std::string_view pattern, WorkBudget& budget);
 
 }  // namespace assay::grammar

@@ -66,7 +66,7 @@ std::string percent_decoded(std::string_view text) {
 
 class Parser {
  public:
-  explicit Parser(const json::value& document) : document_(document) {}
+  Parser(const json::value& document, WorkBudget& budget) : document_(document), budget_(budget) {}
 
   Result<Schema> run() {
     RETURN_IF_ERROR(node_of(document_, ""));
@@ -268,9 +268,17 @@ class Parser {
   Result<void> read_pattern(NodeId id, std::string_view keyword, const json::value& value) {
     if (!value.is_string()) return bad(id, keyword, "expected a string");
     const std::string_view pattern = value.get_string();
-    if (const auto compiled = compile_pattern(pattern); !compiled)
-      return fail(compiled.error().code, schema_.nodes[id].path + "/pattern", "{}", compiled.error().what);
+    return add_pattern(id, pattern);
+  }
+
+  Result<void> add_pattern(NodeId id, std::string_view pattern) {
     schema_.nodes[id].patterns.emplace_back(pattern);
+    const auto [entry, added] = schema_.patterns.try_emplace(std::string(pattern));
+    if (!added) return {};
+    auto compiled = compile_pattern(pattern, budget_);
+    if (!compiled)
+      return fail(compiled.error().code, schema_.nodes[id].path + "/pattern", "{}", compiled.error().what);
+    entry->second = std::move(*compiled);
     return {};
   }
 
@@ -281,8 +289,7 @@ class Parser {
     if (!pattern)
       return unsupported(id, keyword,
                          fmt::format("the format \"{}\" is not supported", format.substr(0, 60)));
-    schema_.nodes[id].patterns.emplace_back(*pattern);
-    return {};
+    return add_pattern(id, *pattern);
   }
 
   Result<void> read_bound(NodeId id, std::string_view keyword, const json::value& value) {
@@ -368,7 +375,7 @@ class Parser {
       return unsupported(list.node, "oneOf", fmt::format("more than {} alternatives", kMaxAlternatives));
     for (size_t i = 0; i < list.alternatives.size(); ++i)
       for (size_t k = i + 1; k < list.alternatives.size(); ++k)
-        if (!provably_disjoint(schema_, list.alternatives[i], list.alternatives[k], disjointness_budget_))
+        if (!provably_disjoint(schema_, list.alternatives[i], list.alternatives[k], budget_))
           return unsupported(
               list.node, "oneOf",
               fmt::format("alternatives {} and {} might both hold; use anyOf, or tell them apart by a "
@@ -378,18 +385,18 @@ class Parser {
   }
 
   const json::value& document_;
+  WorkBudget& budget_;
   Schema schema_;
   std::map<const json::value*, NodeId> ids_;
   std::deque<std::pair<NodeId, const json::value*>> pending_;
   std::vector<OneOf> one_ofs_;
   size_t n_listed_ = 0;
-  size_t disjointness_budget_ = 200'000;
 };
 
 }  // namespace
 
-Result<Schema> Schema::parse(const json::value& document) {
-  return Parser(document).run();
+Result<Schema> Schema::parse(const json::value& document, WorkBudget& budget) {
+  return Parser(document, budget).run();
 }
 
 }  // namespace assay::grammar

@@ -65,9 +65,11 @@ struct Schema {
   static constexpr size_t kMaxNodes = 20'000;
   static constexpr size_t kMaxListed = 20'000;  // values of all enums together
 
-  std::vector<SchemaNode> nodes;  // the root first
+  std::vector<SchemaNode> nodes;                 // the root first
+  std::map<std::string, CodePointDfa> patterns;  // of all nodes, compiled
 
-  static Result<Schema> parse(const boost::json::value& document);
+  // Spends of the budget for patterns and comparisons.
+  static Result<Schema> parse(const boost::json::value& document, WorkBudget& budget);
 };
 
 // Whether values are valid, by JSON Schema's rules (additional properties allowed unless forbidden). Borrows
@@ -77,22 +79,25 @@ class ValueMatcher {
  public:
   explicit ValueMatcher(const Schema& schema) : schema_(schema) {}
   bool matches(NodeId node, const boost::json::value& value);
+  // Against several at once, without what they include in place by anyOf and the like: those are among
+  // `nodes`.
+  bool matches_listed(const std::vector<NodeId>& nodes, const boost::json::value& value);
 
  private:
   bool holds(NodeId id, const boost::json::value& value);
   bool holds_itself(const SchemaNode& node, const boost::json::value& value);
+  bool holds_included(const SchemaNode& node, const boost::json::value& value);
   bool string_holds(const SchemaNode& node, std::string_view text);
   bool array_holds(const SchemaNode& node, const boost::json::array& array);
   bool object_holds(const SchemaNode& node, const boost::json::object& object);
 
   const Schema& schema_;
   std::map<std::pair<NodeId, const boost::json::value*>, bool> known_;
-  std::map<std::string, CodePointDfa> patterns_;
 };
 
 // True only when no value can be valid against both. False may mean that it is not known, also because the
-// budget (about: pairs of nodes and listed values to look at) is used up; it is lowered by what was spent.
-bool provably_disjoint(const Schema& schema, NodeId a, NodeId b, size_t& budget);
+// budget is used up.
+bool provably_disjoint(const Schema& schema, NodeId a, NodeId b, WorkBudget& budget);
 
 // The pattern of a known format.
 std::optional<std::string_view> pattern_of_format(std::string_view format);

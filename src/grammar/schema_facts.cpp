@@ -80,12 +80,13 @@ Facts facts_of(const Schema& schema, NodeId id) {
 
 class Disjointness {
  public:
-  Disjointness(const Schema& schema, size_t& budget) : schema_(schema), values_(schema), budget_(budget) {}
+  Disjointness(const Schema& schema, WorkBudget& budget)
+      : schema_(schema), values_(schema), budget_(budget) {}
 
   bool run(NodeId a, NodeId b, int depth = 0) {
-    if (depth > 8 || budget_ == 0) return false;
-    --budget_;
+    if (depth > 8 || budget_.exhausted()) return false;
     const Facts x = facts_of(schema_, a), y = facts_of(schema_, b);
+    budget_.spend(10 * (x.nodes.size() + y.nodes.size()));
     if (x.never || y.never || (x.types & y.types) == 0) return true;
     if (listed_apart(x, b) || listed_apart(y, a)) return true;
     for (const auto& [one, other] : {std::pair{&x, b}, std::pair{&y, a}})
@@ -108,8 +109,8 @@ class Disjointness {
  private:
   bool listed_apart(const Facts& facts, NodeId other) {
     return std::ranges::any_of(facts.nodes, [&](const SchemaNode* node) {
-      if (!node->allowed || node->allowed->size() > budget_) return false;
-      budget_ -= node->allowed->size();
+      if (!node->allowed || budget_.exhausted()) return false;
+      budget_.spend(10 * node->allowed->size());
       return std::ranges::none_of(*node->allowed,
                                   [&](const json::value& v) { return values_.matches(other, v); });
     });
@@ -125,7 +126,8 @@ class Disjointness {
     return false;
   }
 
-  static bool requires_name(const Facts& facts, const std::string& name) {
+  bool requires_name(const Facts& facts, const std::string& name) {
+    for (const SchemaNode* node : facts.nodes) budget_.spend(node->required.size());
     return std::ranges::any_of(facts.nodes, [&](const SchemaNode* node) {
       return std::ranges::find(node->required, name) != node->required.end();
     });
@@ -136,6 +138,7 @@ class Disjointness {
     for (const SchemaNode* a : x.nodes) {
       for (const auto& [name, child] : a->properties) {
         if (!requires_name(x, name) || !requires_name(y, name)) continue;
+        for (const SchemaNode* b : y.nodes) budget_.spend(b->properties.size());
         for (const SchemaNode* b : y.nodes)
           for (const auto& [other_name, other] : b->properties)
             if (name == other_name && run(child, other, depth + 1)) return true;
@@ -145,9 +148,11 @@ class Disjointness {
   }
 
   // `closed` forbids a name that `other` requires.
-  bool lacks_required(const Facts& closed, const Facts& other) const {
+  bool lacks_required(const Facts& closed, const Facts& other) {
     for (const SchemaNode* node : closed.nodes) {
       if (!node->additional || !schema_.nodes[*node->additional].never) continue;
+      for (const SchemaNode* b : other.nodes)
+        budget_.spend(b->required.size() * (1 + node->properties.size()));
       for (const SchemaNode* b : other.nodes)
         for (const std::string& name : b->required)
           if (std::ranges::none_of(node->properties,
@@ -159,7 +164,7 @@ class Disjointness {
 
   const Schema& schema_;
   ValueMatcher values_;
-  size_t& budget_;
+  WorkBudget& budget_;
 };
 
 struct Format {
@@ -208,7 +213,8 @@ bool ValueMatcher::matches(NodeId id, const json::value& value) {
 bool ValueMatcher::holds(NodeId id, const json::value& value) {
   const std::pair key(id, &value);
   if (const auto known = known_.find(key); known != known_.end()) return known->second;
-  const bool result = holds_itself(schema_.nodes[id], value);
+  const SchemaNode& node = schema_.nodes[id];
+  const bool result = holds_itself(node, value) && holds_included(node, value);
   known_[key] = result;
   return result;
 }
@@ -222,24 +228,26 @@ bool ValueMatcher::holds_itself(const SchemaNode& node, const json::value& value
   if (value.is_number() && !number_matches(node, value.to_number<double>())) return false;
   if (value.is_array() && !array_holds(node, value.get_array())) return false;
   if (value.is_object() && !object_holds(node, value.get_object())) return false;
+  return true;
+}
+
+bool ValueMatcher::holds_included(const SchemaNode& node, const json::value& value) {
   const auto holds_here = [&](NodeId other) { return holds(other, value); };
   return std::ranges::all_of(node.all_of, holds_here) &&
          std::ranges::all_of(node.one_way,
                              [&](const auto& list) { return std::ranges::any_of(list, holds_here); });
 }
 
+bool ValueMatcher::matches_listed(const std::vector<NodeId>& nodes, const json::value& value) {
+  known_.clear();
+  return std::ranges::all_of(nodes, [&](NodeId id) { return holds_itself(schema_.nodes[id], value); });
+}
+
 bool ValueMatcher::string_holds(const SchemaNode& node, std::string_view text) {
   const size_t length = to_code_points(text).size();
   if (length < node.min_length || (node.max_length != kUnbounded && length > node.max_length)) return false;
-  return std::ranges::all_of(node.patterns, [&](const std::string& pattern) {
-    auto known = patterns_.find(pattern);
-    if (known == patterns_.end()) {
-      auto compiled = compile_pattern(pattern);
-      if (!compiled) return false;
-      known = patterns_.emplace(pattern, std::move(*compiled)).first;
-    }
-    return known->second.matches(text);
-  });
+  return std::ranges::all_of(
+      node.patterns, [&](const std::string& pattern) { return schema_.patterns.at(pattern).matches(text); });
 }
 
 bool ValueMatcher::array_holds(const SchemaNode& node, const json::array& array) {
@@ -267,7 +275,7 @@ bool ValueMatcher::object_holds(const SchemaNode& node, const json::object& obje
   return true;
 }
 
-bool provably_disjoint(const Schema& schema, NodeId a, NodeId b, size_t& budget) {
+bool provably_disjoint(const Schema& schema, NodeId a, NodeId b, WorkBudget& budget) {
   return Disjointness(schema, budget).run(a, b);
 }
 

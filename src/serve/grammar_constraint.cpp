@@ -20,6 +20,8 @@ class GrammarConstraint final : public TokenConstraint {
   Result<void> mask(std::span<float> logits) override {
     if (!active_) return {};
     RETURN_IF_ERROR(grammar_->mask(position_, mask_));
+    if (std::ranges::all_of(mask_, [](uint64_t word) { return word == 0; }))
+      return fail(ErrorCode::kUnsupported, "grammar", "no token of the vocabulary can continue the document");
     constexpr float kForbidden = -std::numeric_limits<float>::infinity();
     const size_t n_known = std::min(logits.size(), mask_.size() * 64);
     for (size_t begin = 0; begin < n_known; begin += 64) {

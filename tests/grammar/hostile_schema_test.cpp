@@ -107,6 +107,15 @@ TEST(HostileSchema, patterns_are_bounded) {
   expect_usable(R"x({"type":"string","pattern":"^(a+)+$"})x");
 }
 
+// Each pattern alone is within the bounds; the work of all together is bounded too.
+TEST(HostileSchema, many_costly_patterns_share_one_budget) {
+  std::string properties;
+  for (int i = 0; i < 500; ++i)
+    properties += fmt::format(R"x({}"p{}":{{"type":"string","pattern":"(a|b)*a(a|b){{9}}x{}"}})x",
+                              i == 0 ? "" : ",", i, i);
+  expect_exhausted(R"({"type":"object","properties":{)" + properties + "}}");
+}
+
 TEST(HostileSchema, reference_chains_are_bounded) {
   std::string defs;
   for (int i = 0; i < 5000; ++i) defs += fmt::format(R"("d{}":{{"$ref":"#/$defs/d{}"}},)", i, i + 1);

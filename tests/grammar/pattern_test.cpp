@@ -11,6 +11,11 @@
 namespace assay::grammar {
 namespace {
 
+Result<CodePointDfa> compiled(std::string_view pattern) {
+  WorkBudget budget;
+  return compile_pattern(pattern, budget);
+}
+
 // std::regex reads the same ECMAScript syntax; on ASCII text it is the oracle.
 TEST(Pattern, agrees_with_std_regex_on_random_text) {
   const char* const patterns[] = {"a",
@@ -54,7 +59,7 @@ TEST(Pattern, agrees_with_std_regex_on_random_text) {
                                   "^(|a)b$",
                                   "^a\\/b$"};
   for (const char* pattern : patterns) {
-    const auto dfa = compile_pattern(pattern);
+    const auto dfa = compiled(pattern);
     ASSERT_TRUE(dfa.has_value()) << pattern << ": " << dfa.error().message();
     const std::regex oracle(pattern, std::regex::ECMAScript);
     Random random(7, pattern);
@@ -72,14 +77,14 @@ TEST(Pattern, agrees_with_std_regex_on_random_text) {
 }
 
 TEST(Pattern, characters_are_code_points) {
-  EXPECT_TRUE(compile_pattern("^.$")->matches("é"));
-  EXPECT_TRUE(compile_pattern("^.$")->matches("😀"));
-  EXPECT_FALSE(compile_pattern("^.$")->matches("ab"));
-  EXPECT_TRUE(compile_pattern("^[à-ÿ]+$")->matches("éàü"));
-  EXPECT_FALSE(compile_pattern("^[à-ÿ]+$")->matches("e"));
-  EXPECT_TRUE(compile_pattern("^\\u{1F600}$")->matches("😀"));
-  EXPECT_FALSE(compile_pattern("^[^a]$")->matches("a"));
-  EXPECT_TRUE(compile_pattern("^[^a]$")->matches("\xEF\xBF\xBF"));
+  EXPECT_TRUE(compiled("^.$")->matches("é"));
+  EXPECT_TRUE(compiled("^.$")->matches("😀"));
+  EXPECT_FALSE(compiled("^.$")->matches("ab"));
+  EXPECT_TRUE(compiled("^[à-ÿ]+$")->matches("éàü"));
+  EXPECT_FALSE(compiled("^[à-ÿ]+$")->matches("e"));
+  EXPECT_TRUE(compiled("^\\u{1F600}$")->matches("😀"));
+  EXPECT_FALSE(compiled("^[^a]$")->matches("a"));
+  EXPECT_TRUE(compiled("^[^a]$")->matches("\xEF\xBF\xBF"));
 }
 
 TEST(Pattern, what_is_not_regular_is_refused_by_name) {
@@ -97,7 +102,7 @@ TEST(Pattern, what_is_not_regular_is_refused_by_name) {
                                                        {"(?i)a", "group"},
                                                        {"a{20000}", "10000"}};
   for (const auto& [pattern, word] : cases) {
-    const auto dfa = compile_pattern(pattern);
+    const auto dfa = compiled(pattern);
     ASSERT_FALSE(dfa.has_value()) << pattern;
     EXPECT_EQ(dfa.error().code, ErrorCode::kUnsupported) << pattern;
     EXPECT_NE(dfa.error().what.find(word), std::string::npos) << pattern << ": " << dfa.error().what;
@@ -105,7 +110,7 @@ TEST(Pattern, what_is_not_regular_is_refused_by_name) {
   for (const char* pattern :
        {"(",    ")",  "[",     "[a",      "a)",   "*a",    "+",           "a**",  "a{2,1}", "a{",
         "a{x}", "\\", "[b-a]", "[a-\\d]", "\\x1", "\\u12", "\\u{110000}", "(?<n", "]",      "}"}) {
-    const auto dfa = compile_pattern(pattern);
+    const auto dfa = compiled(pattern);
     ASSERT_FALSE(dfa.has_value()) << pattern;
     EXPECT_EQ(dfa.error().code, ErrorCode::kInvalidArgument) << pattern;
   }
@@ -115,28 +120,30 @@ TEST(Pattern, what_is_not_regular_is_refused_by_name) {
 TEST(Pattern, catastrophic_patterns_are_bounded) {
   std::string nested = "a";
   for (int i = 0; i < 60; ++i) nested = "(" + nested + ")+";
-  EXPECT_TRUE(compile_pattern("^" + nested + "$").has_value());
+  EXPECT_TRUE(compiled("^" + nested + "$").has_value());
   std::string deep;
   for (int i = 0; i < 1000; ++i) deep = "(" + deep + "a)";
-  EXPECT_FALSE(compile_pattern(deep).has_value());
-  EXPECT_TRUE(compile_pattern("^(a+)+$").has_value());
-  EXPECT_TRUE(compile_pattern("(x+x+)+y").has_value());
+  EXPECT_FALSE(compiled(deep).has_value());
+  EXPECT_TRUE(compiled("^(a+)+$").has_value());
+  EXPECT_TRUE(compiled("(x+x+)+y").has_value());
   for (const char* pattern :
        {"(a|b)*a(a|b){30}", "((a{100}){100}){100}", "(((a{1000})*){1000})*", "^([a-z]?){5000}[a-z]{5000}$"}) {
-    const auto dfa = compile_pattern(pattern);
+    const auto dfa = compiled(pattern);
     ASSERT_FALSE(dfa.has_value()) << pattern;
     EXPECT_EQ(dfa.error().code, ErrorCode::kResourceExhausted) << pattern;
   }
-  EXPECT_FALSE(compile_pattern(std::string(5000, 'a')).has_value());
+  EXPECT_FALSE(compiled(std::string(5000, 'a')).has_value());
 }
 
 TEST(CodePointDfa, products_agree_with_their_parts) {
-  const auto a = compile_pattern("^[ab]*c?$"), b = compile_pattern("^.{2,3}$");
+  const auto a = compiled("^[ab]*c?$"), b = compiled("^.{2,3}$");
   const auto lengths = CodePointDfa::of_length(2, 3);
-  const auto both = intersect(*a, *b), counted = intersect(*a, *lengths), without = subtract(*a, *b);
+  WorkBudget budget;
+  const auto both = intersect(*a, *b, budget), counted = intersect(*a, *lengths, budget),
+             without = subtract(*a, *b, budget);
   const std::vector<std::string> texts{"ab", "c", "é"};
   const auto listed = CodePointDfa::of_texts(texts);
-  const auto others = subtract(CodePointDfa::everything(), *listed);
+  const auto others = subtract(CodePointDfa::everything(), *listed, budget);
   Random random(3, "products");
   for (int i = 0; i < 2000; ++i) {
     std::string text;
@@ -149,7 +156,7 @@ TEST(CodePointDfa, products_agree_with_their_parts) {
     EXPECT_EQ(listed->matches(text), is_listed) << text;
     EXPECT_EQ(others->matches(text), !is_listed) << text;
   }
-  EXPECT_TRUE(intersect(*compile_pattern("^a$"), *compile_pattern("^b$"))->empty());
+  EXPECT_TRUE(intersect(*compiled("^a$"), *compiled("^b$"), budget)->empty());
 }
 
 }  // namespace
