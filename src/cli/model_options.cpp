@@ -45,7 +45,8 @@ void add_precision_options(CLI::App& app, ModelOptions& options) {
       ->capture_default_str();
   app.add_option("--activations", options.activations,
                  "activation format (f32, bf16, int8), or prefill/decode");
-  app.add_option("--kv", options.kv, "KV cache format (f32, f16, bf16, int8), or key/value; default bf16");
+  app.add_option("--kv", options.kv,
+                 "KV cache format (f32, f16, bf16, fp8_e4m3, fp8_e5m2, int8, int4), or key/value; default bf16");
   app.add_option("--precision", options.precision,
                  "a whole precision, e.g. \"w=int4:32 a=int8 kv=bf16/int8\"");
   app.add_option("--calibration", options.calibration,

@@ -6,29 +6,21 @@
 #include "kernels/cpu_backend.h"
 
 namespace assay {
-namespace {
-
-constexpr int64_t kQueryRowsPerBlock = 64;
-
-}  // namespace
-
 void CpuBackend::store_kv(const KvView& kv, const float* keys, const float* values, int64_t row_stride,
                           int n_rows, int first_position) {
+  CHECK(kv.page_tokens > 0 && kv.page_tokens % kKvTile == 0);
+  CHECK(kv.head_dim > 0 && kv.head_dim <= kMaxHeadDim && first_position >= 0);
+  if (n_rows <= 0) return;
+  // One item is what falls into one tile: tiles have one writer.
+  const int first_tile = first_position / kKvTile;
+  const int n_tiles = (first_position + n_rows - 1) / kKvTile - first_tile + 1;
   const int64_t width = int64_t{kv.n_kv_heads} * kv.head_dim;
-  run(n_rows, values_cost(2 * n_rows * width), [&](int64_t r) {
-    const int position = first_position + static_cast<int>(r);
-    std::byte* block = kv.base + static_cast<size_t>(kv.blocks[position / kv.page_tokens]) * kv.block_bytes;
-    for (const bool is_key : {true, false}) {
-      const Format format = is_key ? kv.key_format : kv.value_format;
-      std::byte* plane = block + (is_key ? kv.key_offset : kv.value_offset);
-      auto* scales = reinterpret_cast<float*>(plane + width * kv.page_tokens);  // int8: one byte a value
-      for (int h = 0; h < kv.n_kv_heads; ++h) {
-        const int64_t slot = int64_t{h} * kv.page_tokens + position % kv.page_tokens;
-        const float* x = (is_key ? keys : values) + r * row_stride + int64_t{h} * kv.head_dim;
-        table_.store_head(format, x, kv.head_dim, plane + slot * kv.head_dim * bits(format) / 8,
-                          format == Format::kInt8 ? scales + slot : nullptr);
-      }
-    }
+  run(n_tiles, values_cost(8 * n_rows * width), [&](int64_t i) {
+    const int tile_start = (first_tile + static_cast<int>(i)) * kKvTile;
+    const int first = std::max(tile_start, first_position);
+    const int end = std::min(tile_start + kKvTile, first_position + n_rows);
+    const int64_t at = int64_t{first - first_position} * row_stride;
+    table_.store_kv(kv, keys + at, values + at, row_stride, end - first, first);
   });
 }
 
@@ -39,7 +31,8 @@ void check_attention(const AttentionShape& shape, const AttentionTask& task) {
   CHECK(shape.head_dim > 0 && shape.head_dim <= kMaxHeadDim);
   CHECK_OP(task.kv.head_dim, ==, shape.head_dim);
   CHECK_OP(task.kv.n_kv_heads, ==, shape.n_kv_heads);
-  CHECK(task.n_queries >= 0 && task.first_position >= 0 && task.kv.page_tokens > 0);
+  CHECK(task.n_queries >= 0 && task.first_position >= 0);
+  CHECK(task.kv.page_tokens > 0 && task.kv.page_tokens % kKvTile == 0);
 }
 
 // First split that any query of the task sees, and how many follow.
@@ -54,25 +47,35 @@ SplitRange splits_of(const AttentionShape& shape, const AttentionTask& task) {
   return {oldest / kKeySplit, newest / kKeySplit - oldest / kKeySplit + 1};
 }
 
+int64_t partial_floats(const AttentionShape& shape, const AttentionTask& task) {
+  return int64_t{splits_of(shape, task).n} * task.n_queries * shape.n_heads * partial_stride(shape.head_dim);
+}
+
+// Whether cutting tasks into splits pays: without, one thread takes all splits of a KV head, and the longest
+// would keep the others waiting.
+bool gains_by_splits(const AttentionShape& shape, std::span<const AttentionTask> tasks, int n_threads) {
+  int64_t most = 0, all = 0;
+  for (const AttentionTask& task : tasks) {
+    if (task.n_queries * (shape.n_heads / shape.n_kv_heads) > kAttentionRowsPerBlock) return false;
+    const int64_t n = splits_of(shape, task).n;
+    most = std::max(most, n);
+    all += n * shape.n_kv_heads;
+  }
+  return n_threads > 1 && most > 1 && 4 * most * n_threads > all;
+}
+
 }  // namespace
 
-// Few queries over long contexts: one item per task, KV head and split, then a merge. False when there is no
-// gain or no room for the partials; attention() then computes the same bits without.
-bool CpuBackend::attend_by_splits(const AttentionShape& shape, std::span<const AttentionTask> tasks) {
+// Few queries over long contexts: one item per task, KV head and split, then a merge. The partials of all tasks
+// lie one after the other: [kv_head][split][rows].
+void CpuBackend::attend_by_splits(const AttentionShape& shape, std::span<const AttentionTask> tasks) {
   const int64_t sharers = shape.n_heads / shape.n_kv_heads;
-  int64_t items = 0, floats = 0, most_splits = 0, blocks = 0;
+  int64_t items = 0, heads = 0;
   for (const AttentionTask& task : tasks) {
-    if (task.n_queries * sharers > kQueryRowsPerBlock) return false;
-    const int64_t n = splits_of(shape, task).n;
-    most_splits = std::max(most_splits, n);
-    items += n * shape.n_kv_heads;
-    blocks += shape.n_kv_heads;
-    floats += n * shape.n_kv_heads * task.n_queries * sharers * partial_stride(shape.head_dim);
+    items += int64_t{splits_of(shape, task).n} * shape.n_kv_heads;
+    heads += splits_of(shape, task).n > 0 ? shape.n_kv_heads : 0;
   }
-  if (most_splits < 2 || pool_.size() == 1 || blocks >= 4 * pool_.size()) return false;
-  if (static_cast<size_t>(floats) * sizeof(float) > partials_.size()) return false;
-
-  // Finds item i: partials of a task lie [kv_head][split][rows].
+  // Finds item i.
   const auto locate = [&](int64_t i, bool by_split, auto&& visit) {
     float* partials = partials_.as<float>();
     for (const AttentionTask& task : tasks) {
@@ -96,20 +99,39 @@ bool CpuBackend::attend_by_splits(const AttentionShape& shape, std::span<const A
              table_.attention_split(shape, task, block, splits.first + static_cast<int>(split), partials);
            });
   });
-  for (int64_t i = 0; i < blocks; ++i) {
+  run(heads, values_cost(2 * items * sharers * shape.head_dim), [&](int64_t i) {
     locate(i, false,
            [&](const AttentionTask& task, const AttentionBlock& block, SplitRange splits, int64_t,
                float* partials,
                int64_t stride) { table_.attention_merge(shape, task, block, partials, stride, splits.n); });
-  }
-  return true;
+  });
 }
 
 void CpuBackend::attention(const AttentionShape& shape, std::span<const AttentionTask> tasks) {
   for (const AttentionTask& task : tasks) check_attention(shape, task);
-  if (attend_by_splits(shape, tasks)) return;
+  if (!gains_by_splits(shape, tasks, pool_.size())) return attend_whole(shape, tasks);
+  // As many tasks at once as the partials have room for; one that has no room is computed whole, to the same
+  // bits.
+  const auto room = static_cast<int64_t>(partials_.size() / sizeof(float));
+  while (!tasks.empty()) {
+    size_t n = 0;
+    for (int64_t floats = 0; n < tasks.size(); ++n) {
+      floats += partial_floats(shape, tasks[n]);
+      if (floats > room) break;
+    }
+    if (n > 0) {
+      attend_by_splits(shape, tasks.first(n));
+    } else {
+      attend_whole(shape, tasks.first(n = 1));
+    }
+    tasks = tasks.subspan(n);
+  }
+}
+
+// One item per KV head and block of queries.
+void CpuBackend::attend_whole(const AttentionShape& shape, std::span<const AttentionTask> tasks) {
   const int sharers = shape.n_heads / shape.n_kv_heads;
-  const auto queries_per_block = static_cast<int>(std::max<int64_t>(1, kQueryRowsPerBlock / sharers));
+  const int queries_per_block = std::max(1, kAttentionRowsPerBlock / sharers);
   int64_t n = 0, products = 0;
   for (const AttentionTask& task : tasks) {
     n += ceil_div(task.n_queries, queries_per_block) * shape.n_kv_heads;

@@ -12,7 +12,7 @@
 namespace assay {
 namespace {
 
-constexpr size_t kPartialBytes = 4 * kMiB;
+constexpr size_t kPartialBytes = 8 * kMiB;  // a context of 128k by splits, 32 heads of 128 values
 
 // Codes of row `row` of a buffer shaped as `m`.
 void convert_row(const KernelTable& table, const ActivationBuffer::Mutable& m, int64_t row, int64_t first,

@@ -16,7 +16,7 @@ namespace assay {
 
 class CpuBackend final : public Backend {
  public:
-  // kResourceExhausted when the workspace (4 MiB) cannot be had.
+  // kResourceExhausted when the workspace (8 MiB) cannot be had.
   static Result<std::shared_ptr<CpuBackend>> create(const KernelTable& table, ThreadPoolOptions threads,
                                                     Tuning tuning = {});
 
@@ -63,7 +63,8 @@ class CpuBackend final : public Backend {
   // Rough single-thread costs in nanoseconds, only to tell work that is worth a fork from work that is not.
   static constexpr int64_t values_cost(int64_t n) { return n / 4; }
   static constexpr int64_t products_cost(int64_t n) { return n / 64; }
-  bool attend_by_splits(const AttentionShape& shape, std::span<const AttentionTask> tasks);
+  void attend_by_splits(const AttentionShape& shape, std::span<const AttentionTask> tasks);
+  void attend_whole(const AttentionShape& shape, std::span<const AttentionTask> tasks);
 
   const KernelTable& table_;
   const Tuning tuning_;

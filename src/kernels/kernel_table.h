@@ -58,10 +58,11 @@ using MatmulKernel = void (*)(const MatmulTask& task, const MatmulBlock& block);
 // result is the merge, in ascending order, of one online softmax per split, whoever computes it and with
 // whichever other queries.
 inline constexpr int kKeyBlock = 64;
-inline constexpr int kKeySplit = 1024;
+inline constexpr int kKeySplit = 512;
 inline constexpr int kMaxHeadDim = 256;
+inline constexpr int kAttentionRowsPerBlock = 96;  // query rows (queries x heads) that share a pass over keys
 // One query head's state after one split: the unnormalised output [head_dim], padded to 16, then the largest
-// score and the sum of exponentials, padded to 16.
+// score (times log2 e) and the sum of exponentials, 0 where the row sees nothing; padded to 16.
 constexpr int64_t partial_stride(int head_dim) {
   return (head_dim + 15) / 16 * 16 + 16;
 }
@@ -93,8 +94,10 @@ struct KernelTable {
   // output.
   void (*attention_merge)(const AttentionShape& shape, const AttentionTask& task, const AttentionBlock& block,
                           const float* partials, int64_t split_stride, int n_splits) = nullptr;
-  // One position's keys (or values) into codes of `format`. x: [head_dim]; *scale is written for int8 only.
-  void (*store_head)(Format format, const float* x, int head_dim, std::byte* codes, float* scale) = nullptr;
+  // Keys and values of every head at n_rows positions that lie in one tile of kKvTile. keys, values: [n_rows,
+  // n_kv_heads * head_dim], rows `row_stride` apart. Two threads must not write the same tile.
+  void (*store_kv)(const KvView& kv, const float* keys, const float* values, int64_t row_stride, int n_rows,
+                   int first_position) = nullptr;
 
   // 1 / sqrt(mean(x^2) + eps). x: [n]
   float (*rms_scale)(const float* x, int64_t n, float eps) = nullptr;

@@ -15,11 +15,6 @@ namespace {
 
 constexpr std::string_view kWhere = "KV cache";
 
-bool can_hold(Format format) {
-  return format == Format::kF32 || format == Format::kF16 || format == Format::kBF16 ||
-         format == Format::kInt8;
-}
-
 size_t key_bytes(const KvLayout& layout) {
   return kv_plane_bytes(layout.key_format, layout.n_kv_heads, layout.page_tokens, layout.head_dim);
 }
@@ -45,11 +40,6 @@ Result<void> check_layout(const KvLayout& layout) {
   if (values > kLargestPage) {
     return fail(ErrorCode::kInvalidArgument, kWhere, "a page of {:.3g} values is beyond the limit of {:.3g}",
                 values, kLargestPage);
-  }
-  for (const Format format : {layout.key_format, layout.value_format}) {
-    if (!can_hold(format)) {
-      return fail(ErrorCode::kUnsupported, kWhere, "pages hold f32, f16, bf16 or int8, not {}", name(format));
-    }
   }
   return {};
 }

@@ -32,7 +32,7 @@ struct KvLayout {
 class KvPool {
  public:
   // kResourceExhausted, with the sum in the message, when the memory cannot be had; kInvalidArgument for zero
-  // blocks or an empty shape; kUnsupported for a format that pages cannot hold.
+  // blocks or an empty shape. Every format can be held.
   static Result<KvPool> create(const KvLayout& layout, int64_t n_blocks);
 
   KvPool(KvPool&&) noexcept;

@@ -22,13 +22,6 @@ Result<void> check_precision(const Precision& precision) {
                   name(format));
     }
   }
-  for (const Format format : {precision.kv_key, precision.kv_value}) {
-    if (format != Format::kF32 && format != Format::kF16 && format != Format::kBF16 &&
-        format != Format::kInt8) {
-      return fail(ErrorCode::kUnsupported, "precision", "the KV cache holds f32, f16, bf16 or int8, not {}",
-                  name(format));
-    }
-  }
   return {};
 }
 

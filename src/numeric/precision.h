@@ -80,7 +80,7 @@ struct Precision {
   WeightFormat weights;
   Format prefill_activations = Format::kF32;  // f32, bf16 or int8
   Format decode_activations = Format::kF32;
-  Format kv_key = Format::kF32;  // f32, bf16, int8 (more to come)
+  Format kv_key = Format::kF32;  // any format
   Format kv_value = Format::kF32;
   std::vector<Exemption> exemptions;  // the last match wins
 

@@ -18,8 +18,8 @@ using test::FakeModel;
 using test::FakeOptions;
 using test::RecordingSink;
 
-constexpr uint64_t kBlockBytes =
-    16 * 2 * 2 * 4;  // 16 tokens, K and V, 2 values of 4 bytes; both planes are 128
+// 16 tokens, keys and values, 2 values padded to 16 of 4 bytes.
+constexpr uint64_t kBlockBytes = 16 * 2 * 16 * 4;
 
 std::unique_ptr<Engine> make_engine(FakeOptions fake, EngineConfig config) {
   config.step_token_budget = fake.max_batch_tokens;
@@ -219,11 +219,10 @@ TEST(KvBudget, pages_follow_from_the_memory) {
   demand.budget_bytes = 3 * kBlockBytes - 1;
   const auto refused = kv_blocks_for(demand);
   ASSERT_FALSE(refused.has_value());
-  EXPECT_NE(
-      refused.error().what.find("needs 3 pages of 16 tokens at 256 B each, 768 B in all; the budget of 767 B "
-                                "holds 2"),
-      std::string::npos)
+  EXPECT_NE(refused.error().what.find("needs 3 pages of 16 tokens at 2.00 KiB each, 6.00 KiB in all"),
+            std::string::npos)
       << refused.error().what;
+  EXPECT_NE(refused.error().what.find("holds 2"), std::string::npos) << refused.error().what;
 }
 
 }  // namespace

@@ -234,25 +234,6 @@ TEST(ToBf16, is_numerics_rounding_for_every_kind_of_value) {
   }
 }
 
-TEST(StoreHead, is_numerics_rounding_in_every_format) {
-  Random random(9, "store_head");
-  for (const KernelTable* table : tables()) {
-    for (int round = 0; round < 300; ++round) {
-      const int n = static_cast<int>(random.between(1, 100));
-      const std::vector<float> x = varied(random, n);
-      std::vector<uint16_t> halves(static_cast<size_t>(n));
-      std::vector<float> floats(static_cast<size_t>(n));
-      table->store_head(Format::kF16, x.data(), n, reinterpret_cast<std::byte*>(halves.data()), nullptr);
-      for (size_t i = 0; i < x.size(); ++i)
-        ASSERT_EQ(halves[i], f32_to_f16_bits(x[i])) << name(table->isa) << ", " << x[i];
-      table->store_head(Format::kBF16, x.data(), n, reinterpret_cast<std::byte*>(halves.data()), nullptr);
-      for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(halves[i], f32_to_bf16_bits(x[i])) << name(table->isa);
-      table->store_head(Format::kF32, x.data(), n, reinterpret_cast<std::byte*>(floats.data()), nullptr);
-      ASSERT_TRUE(same_bits(floats, x));
-    }
-  }
-}
-
 struct Quantised {
   std::vector<int8_t> codes;
   float scale;
@@ -300,24 +281,6 @@ TEST(Quantise, follows_the_rule_bit_for_bit) {
         ASSERT_EQ(sums[2 * g], halves[0]);
         ASSERT_EQ(sums[2 * g + 1], halves[1]);
       }
-    }
-  }
-}
-
-TEST(StoreHead, int8_has_one_scale_per_row) {
-  Random random(11, "store_int8");
-  for (const KernelTable* table : tables()) {
-    for (int round = 0; round < 300; ++round) {
-      const int n = static_cast<int>(random.between(1, 150));
-      const std::vector<float> x = random.below(4) == 0 ? varied(random, n) : normals(random, n);
-      std::vector<int8_t> codes(static_cast<size_t>(n) + 1, 7);
-      float scale = -1;
-      table->store_head(Format::kInt8, x.data(), n, reinterpret_cast<std::byte*>(codes.data()), &scale);
-      const Quantised q = quantised(x);
-      ASSERT_TRUE(std::isnan(q.scale) ? std::isnan(scale) : same_bits(scale, q.scale)) << name(table->isa);
-      for (size_t i = 0; i < x.size(); ++i)
-        ASSERT_EQ(codes[i], q.codes[i]) << name(table->isa) << ", " << x[i];
-      ASSERT_EQ(codes.back(), 7);
     }
   }
 }

@@ -25,12 +25,33 @@ KvLayout small_layout(Format key = Format::kF32, Format value = Format::kF32) {
 }
 
 TEST(KvLayout, block_bytes_counts_codes_scales_and_padding) {
-  // 3 heads x 4 tokens x 8 values = 96 values a plane: 384 bytes in f32, 192 in bf16 (both multiples of 64);
-  // int8 takes 96 codes and 12 scales of 4 bytes, 144 in all, padded to 192. Two layers.
-  EXPECT_EQ(small_layout().block_bytes(), 2U * (384 + 384));
-  EXPECT_EQ(small_layout(Format::kBF16, Format::kF16).block_bytes(), 2U * (192 + 192));
-  EXPECT_EQ(small_layout(Format::kInt8, Format::kF32).block_bytes(), 2U * (192 + 384));
-  EXPECT_DOUBLE_EQ(small_layout().bytes_per_token(), 2.0 * (384 + 384) / 4);
+  // 4 tokens fill one tile of 16, 8 dimensions are padded to 16: 3 heads x 16 x 16 = 768 values a plane. int8
+  // adds 16 f32 scales a head, int4 16 f16 scales and minimums for each 64 dimensions. Two layers.
+  EXPECT_EQ(small_layout().block_bytes(), 2U * (3072 + 3072));
+  EXPECT_EQ(small_layout(Format::kBF16, Format::kF16).block_bytes(), 2U * (1536 + 1536));
+  EXPECT_EQ(small_layout(Format::kFp8E4M3, Format::kFp8E5M2).block_bytes(), 2U * (768 + 768));
+  EXPECT_EQ(small_layout(Format::kInt8, Format::kF32).block_bytes(), 2U * (768 + 3 * 64 + 3072));
+  EXPECT_EQ(small_layout(Format::kInt4, Format::kInt4).block_bytes(), 2U * 2 * (384 + 3 * 64));
+  EXPECT_DOUBLE_EQ(small_layout().bytes_per_token(), 2.0 * (3072 + 3072) / 4);
+}
+
+// What a token costs at a usual shape: 64 dimensions, no padding.
+TEST(KvLayout, bytes_per_token_are_codes_and_scales) {
+  const auto bytes = [](Format format) {
+    return KvLayout{.n_layers = 30,
+                    .n_kv_heads = 3,
+                    .head_dim = 64,
+                    .page_tokens = 16,
+                    .key_format = format,
+                    .value_format = format}
+        .bytes_per_token();
+  };
+  constexpr double kValues = 2 * 30 * 3 * 64, kHeads = 2 * 30 * 3;
+  EXPECT_EQ(bytes(Format::kF32), 4 * kValues);
+  EXPECT_EQ(bytes(Format::kBF16), 2 * kValues);
+  EXPECT_EQ(bytes(Format::kFp8E4M3), kValues);
+  EXPECT_EQ(bytes(Format::kInt8), kValues + 4 * kHeads);
+  EXPECT_EQ(bytes(Format::kInt4), kValues / 2 + 4 * kHeads);
 }
 
 TEST(KvPool, create_refuses_what_cannot_be) {
@@ -38,8 +59,6 @@ TEST(KvPool, create_refuses_what_cannot_be) {
   EXPECT_EQ(KvPool::create(small_layout(), -3).error().code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(KvPool::create(small_layout(), int64_t{1} << 40).error().code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(KvPool::create({}, 4).error().code, ErrorCode::kInvalidArgument);
-  EXPECT_EQ(KvPool::create(small_layout(Format::kFp8E4M3), 4).error().code, ErrorCode::kUnsupported);
-  EXPECT_EQ(KvPool::create(small_layout(Format::kInt4), 4).error().code, ErrorCode::kUnsupported);
 }
 
 TEST(KvPool, create_beyond_available_memory_says_the_sum) {
@@ -116,7 +135,8 @@ TEST(KvPool, idle_counts_kept_pages_that_nobody_else_holds) {
 // Every plane of every layer of every page is its own: bytes written through one view are read back after all
 // are.
 TEST(KvPool, views_of_layers_and_pages_do_not_overlap) {
-  for (const Format format : {Format::kF32, Format::kF16, Format::kBF16, Format::kInt8}) {
+  for (const Format format : {Format::kF32, Format::kF16, Format::kBF16, Format::kFp8E4M3, Format::kInt8,
+                              Format::kInt4}) {
     auto pool = KvPool::create(small_layout(format, Format::kInt8), 5).value();
     const KvLayout& layout = pool.layout();
     const std::vector<int32_t> blocks = {4, 1, 3, 0, 2};

@@ -179,7 +179,8 @@ TEST_P(BatchInvarianceOfTable, tiny_model_at_every_precision) {
   for (const std::string_view precision :
        {"w=f32 a=f32 kv=f32", "w=bf16 a=bf16 kv=bf16", "w=f16 a=f32 kv=f16", "w=int8 a=int8 kv=int8",
         "w=int8 a=bf16/int8 kv=int8/bf16", "w=int4 a=int8/f32 kv=bf16/int8",
-        "w=fp8_e4m3 a=bf16/f32 kv=f32"}) {
+        "w=fp8_e4m3 a=bf16/f32 kv=f32", "w=bf16 a=bf16 kv=fp8_e4m3", "w=bf16 a=f32 kv=fp8_e5m2",
+        "w=bf16 a=int8 kv=int4", "w=bf16 a=int8 kv=int8/int4"}) {
     expect_batch_invariance({test::stories_path(), precision, GetParam(), 16, 48});
   }
 }

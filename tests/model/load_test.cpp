@@ -152,8 +152,6 @@ TEST(ModelLoad, impossible_options_and_precisions_are_refused) {
   const auto& path = model.write();
   expect_refusal(load(path, "w=f32 a=f16"), ErrorCode::kUnsupported,
                  "activations run at f32, bf16 or int8, not f16");
-  expect_refusal(load(path, "w=f32 kv=fp8_e4m3"), ErrorCode::kUnsupported,
-                 "KV cache holds f32, f16, bf16 or int8");
   expect_refusal(load(path, "w=f32", {.max_batch_tokens = 0}), ErrorCode::kInvalidArgument,
                  "max_batch_tokens");
   expect_refusal(load(path, "w=f32", {.max_batch_tokens = 8, .max_context = 65}), ErrorCode::kInvalidArgument,
@@ -256,7 +254,12 @@ TEST(ModelLoad, logits_leave_f32_as_the_format_gets_coarser) {
   EXPECT_GT(int4, 2 * int8);
   EXPECT_LT(int4, 0.8);
   EXPECT_GT(error_of("w=f32 a=int8"), 1e-5);
-  EXPECT_GT(error_of("w=f32 kv=int8"), 1e-5);
+  const double kv_int8 = error_of("w=f32 kv=int8"), kv_int4 = error_of("w=f32 kv=int4");
+  EXPECT_GT(kv_int8, 1e-5);
+  EXPECT_GT(kv_int4, 2 * kv_int8);
+  EXPECT_LT(error_of("w=f32 kv=f16"), error_of("w=f32 kv=bf16"));
+  EXPECT_LT(error_of("w=f32 kv=fp8_e4m3"), error_of("w=f32 kv=fp8_e5m2"));
+  EXPECT_LT(error_of("w=f32 kv=bf16"), error_of("w=f32 kv=fp8_e4m3"));
   EXPECT_GT(error_of("w=f32 !down@1=int4"), 1e-5);
 }
 

@@ -22,7 +22,7 @@ constexpr KernelTable make_table() {
   t.attention = attention;
   t.attention_split = attention_split;
   t.attention_merge = attention_merge;
-  t.store_head = store_head;
+  t.store_kv = store_kv;
   t.rms_scale = rms_scale;
   t.scale_by = scale_by;
   t.gate = gate;

@@ -3,7 +3,6 @@
 
 constexpr int kFloatRows = 6, kFloatTiles = 1, kFewFloatTiles = 1, kFloatVectorTiles = 2;
 constexpr int kIntegerRows = 2, kIntegerTiles = 1, kIntegerVectorTiles = 2;
-constexpr int kScoreRows = 2, kScoreVectors = 2, kValueRows = 2, kValueVectors = 2;
 
 struct Lanes {
   __m256 a, b;

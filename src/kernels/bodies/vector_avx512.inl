@@ -3,7 +3,6 @@
 
 constexpr int kFloatRows = 8, kFloatTiles = 3, kFewFloatTiles = 2, kFloatVectorTiles = 4;
 constexpr int kIntegerRows = 6, kIntegerTiles = 2, kIntegerVectorTiles = 4;
-constexpr int kScoreRows = 4, kScoreVectors = 4, kValueRows = 4, kValueVectors = 4;
 
 using Lanes = __m512;
 using Ints = __m512i;

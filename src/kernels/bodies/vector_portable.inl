@@ -4,8 +4,6 @@
 // Register blocks: rows x tiles of a product that are accumulated at once.
 constexpr int kFloatRows = 2, kFloatTiles = 1, kFewFloatTiles = 1, kFloatVectorTiles = 1;
 constexpr int kIntegerRows = 2, kIntegerTiles = 1, kIntegerVectorTiles = 1;
-// Attention: query rows x 16-key vectors, and query rows x 16-value vectors.
-constexpr int kScoreRows = 2, kScoreVectors = 1, kValueRows = 2, kValueVectors = 1;
 
 struct Lanes {
   float v[16];

@@ -28,6 +28,10 @@ constexpr Isa kIsa = Isa::kAvx512;
 #include "kernels/bodies/matmul_integer.inl"
 #include "kernels/bodies/matmul_sparse.inl"
 #include "kernels/bodies/matmul_amx.inl"
+#include "kernels/bodies/kv_cells_avx512.inl"
+#include "kernels/bodies/store_kv.inl"
+#include "kernels/bodies/attention_scores.inl"
+#include "kernels/bodies/attention_values.inl"
 #include "kernels/bodies/attention.inl"
 #include "kernels/bodies/make_table.inl"
 // clang-format on

@@ -13,6 +13,10 @@ constexpr Isa kIsa = Isa::kPortable;
 #include "kernels/bodies/matmul_float.inl"
 #include "kernels/bodies/matmul_integer.inl"
 #include "kernels/bodies/matmul_sparse.inl"
+#include "kernels/bodies/kv_cells_portable.inl"
+#include "kernels/bodies/store_kv.inl"
+#include "kernels/bodies/attention_scores.inl"
+#include "kernels/bodies/attention_values.inl"
 #include "kernels/bodies/attention.inl"
 #include "kernels/bodies/make_table.inl"
 // clang-format on

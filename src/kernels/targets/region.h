@@ -13,6 +13,7 @@
 #include "kernels/backend.h"
 #include "kernels/bodies/codes.h"
 #include "kernels/kernel_table.h"
+#include "kernels/kv_view.h"
 #include "kernels/packed_matrix.h"
 #include "numeric/bfloat16.h"
 #include "numeric/float16.h"
