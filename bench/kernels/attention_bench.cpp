@@ -7,12 +7,8 @@
 // (f32 multiply-adds from registers, which integer formats can exceed; bytes read from 192 MB) and the traffic
 // over the least that any schedule moves with near memory as large as a block of the kernels'.
 #include <benchmark/benchmark.h>
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <memory>
 #include <numeric>
@@ -21,85 +17,23 @@
 
 #include "base/aligned.h"
 #include "base/random.h"
-#include "base/thread_pool.h"
 #include "bench/figures.h"
 #include "kernels/attention_traffic.h"
 #include "kernels/backend.h"
 #include "kernels/kernel_table.h"
+#include "probe/arithmetic_peak.h"
+#include "probe/read_rate.h"
 
 namespace assay {
 namespace {
 
+constexpr size_t kReadBytes = size_t{192} << 20;
+
 struct Limits {
-  double flops_per_second = 0;
+  double flops_per_second = 0;  // 0: not known here
   double bytes_per_second = 0;
 };
 Limits g_limits;  // written once, before the benches run
-
-#if defined(__x86_64__)
-// 24 chains of multiply-adds that never leave registers; returns operations.
-__attribute__((target("avx512f"))) double multiply_add_512(int64_t n, float* out) {
-  __m512 sums[24];
-  for (auto& sum : sums) sum = _mm512_set1_ps(1.0F);
-  const __m512 a = _mm512_set1_ps(0.999F), b = _mm512_set1_ps(0.001F);
-  for (int64_t i = 0; i < n; ++i) {
-    for (auto& sum : sums) sum = _mm512_fmadd_ps(sum, a, b);
-  }
-  for (auto& sum : sums) out[0] += _mm512_cvtss_f32(sum);
-  return 24.0 * 16 * 2 * static_cast<double>(n);
-}
-__attribute__((target("avx2,fma"))) double multiply_add_256(int64_t n, float* out) {
-  __m256 sums[12];
-  for (auto& sum : sums) sum = _mm256_set1_ps(1.0F);
-  const __m256 a = _mm256_set1_ps(0.999F), b = _mm256_set1_ps(0.001F);
-  for (int64_t i = 0; i < n; ++i) {
-    for (auto& sum : sums) sum = _mm256_fmadd_ps(sum, a, b);
-  }
-  for (auto& sum : sums) out[0] += _mm256_cvtss_f32(sum);
-  return 12.0 * 8 * 2 * static_cast<double>(n);
-}
-#endif
-
-// The best of nine: a limit is what the machine does undisturbed.
-template <class Body>
-double best_rate(Body&& body) {
-  double best = 0;
-  for (int i = 0; i < 9; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    const double amount = body();
-    best = std::max(
-        best, amount / std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  }
-  return best;
-}
-
-Limits measure_limits(const KernelTable& table) {
-  Limits limits;
-  ThreadPool pool(0);
-  std::vector<float> sinks(static_cast<size_t>(pool.size()) * 16);
-#if defined(__x86_64__)
-  if (table.isa != Isa::kPortable) {
-    limits.flops_per_second = best_rate([&] {
-      constexpr int64_t kRounds = 2'000'000;
-      pool.parallel_for(pool.size(), [&](int64_t i) {
-        float* sink = &sinks[static_cast<size_t>(i) * 16];
-        table.isa == Isa::kAvx512 ? multiply_add_512(kRounds, sink) : multiply_add_256(kRounds, sink);
-      });
-      return pool.size() * (table.isa == Isa::kAvx512 ? 24.0 * 32 : 12.0 * 16) * kRounds;
-    });
-  }
-#endif
-  constexpr int64_t kBytes = int64_t{192} << 20, kPiece = int64_t{1} << 16;
-  const AlignedBuffer buffer = *AlignedBuffer::allocate(kBytes);
-  limits.bytes_per_second = best_rate([&] {
-    pool.parallel_for(kBytes / kPiece, [&](int64_t i) {
-      const float mean = table.rms_scale(buffer.as<float>() + i * kPiece / 4, kPiece / 4, 1.0F);
-      benchmark::DoNotOptimize(mean);
-    });
-    return static_cast<double>(kBytes);
-  });
-  return limits;
-}
 
 struct Shape {
   const char* model;
@@ -240,13 +174,13 @@ class FigureReporter final : public benchmark::BenchmarkReporter {
 
 int run(bool json) {
   const auto backend = *make_cpu_backend("auto", 1);
-  const std::string name_of_backend = backend->name();  // "cpu avx512, 1 thread"
-  const KernelTable* table = nullptr;
+  const std::string backend_name = backend->name();  // "cpu avx512, 1 thread"
   for (int i = 0; i < static_cast<int>(Isa::kCount); ++i) {
-    if (name_of_backend.find(name(static_cast<Isa>(i))) != std::string::npos)
-      table = kernel_table(static_cast<Isa>(i));
+    const auto isa = static_cast<Isa>(i);
+    if (backend_name.find(name(isa)) == std::string::npos) continue;
+    g_limits.flops_per_second = measure_arithmetic_peak(isa, Arithmetic::kF32, 0).value_or(0);
   }
-  g_limits = measure_limits(*table);
+  g_limits.bytes_per_second = *measure_read_rate({.bytes = kReadBytes});
   register_all();
   if (!json) {
     fmt::print("limits: {:.0f} GFLOP/s in f32, {:.1f} GB/s read from 192 MB\n",
@@ -258,9 +192,9 @@ int run(bool json) {
   benchmark::RunSpecifiedBenchmarks(&reporter);
   std::vector<bench::Figure> figures = {
       {.figure = "limit, f32 multiply-adds", .value = g_limits.flops_per_second * 1e-9, .unit = "GFLOP/s",
-       .samples = 9, .how = "from registers, best of 9"},
+       .samples = 7, .how = "from registers, best of 7"},
       {.figure = "limit, reading 192 MB", .value = g_limits.bytes_per_second * 1e-9, .unit = "GB/s",
-       .samples = 9, .how = "best of 9"}};
+       .samples = 5, .how = "best of 5"}};
   figures.insert(figures.end(), reporter.figures().begin(), reporter.figures().end());
   return bench::print(figures, true);
 }
