@@ -1,5 +1,5 @@
 // How products are cut, and which of two instruction sequences computes bf16 products, chosen by a
-// measurement of this machine that takes some 30 ms, once: the choice is kept in assay_home()/tuning, a file
+// measurement of this machine, once: the choice is kept in assay_home()/tuning, a file
 // per CPU and table. Cut sizes never change a result; bf16_pairs changes the order in which bf16 products are
 // added, so it too is kept and not measured anew. ASSAY_AUTOTUNE=0 takes the defaults, which are the same on
 // every machine.

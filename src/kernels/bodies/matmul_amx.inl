@@ -68,6 +68,11 @@ KERNEL_INLINE void amx_dots(const AmxRows& x, int64_t column, const uint8_t* con
   }
 }
 
+// The sum of the 32 activation codes from `column` on.
+KERNEL_INLINE int32_t segment_sum(const int32_t* sums, int64_t column) {
+  return sums[column / 16] + sums[column / 16 + 1];
+}
+
 // Adds kSegments segments to acc [16][kAmxTiles][16].
 template <int kSegments, bool kMinimum>
 KERNEL_INLINE void amx_segments(const PackedMatrix& w, const AmxRows& x, const Tile* tiles, int64_t column,
@@ -90,7 +95,7 @@ KERNEL_INLINE void amx_segments(const PackedMatrix& w, const AmxRows& x, const T
     for (int s = 0; s < kSegments; ++s) {
       const int64_t at = column + 32 * s;
       const float x_scale = x.scales[(r * x.stride + at) / kActivationGroup];
-      const int32_t codes = segment_sum<32>(x.sums + r * x.stride / 16, at);
+      const int32_t codes = segment_sum(x.sums + r * x.stride / 16, at);
       for (int t = 0; t < kAmxTiles; ++t) {
         Ints d = _mm512_load_si512(dots + ((s * kAmxTiles + t) * kAmxRows + r) * kTileRows);
         if constexpr (!kMinimum) d = sub_ints(d, zero_point * codes);

@@ -1,6 +1,6 @@
 // bf16 activations x bf16 weights by VDPBF16PS: acc += w[k] * x[k] + w[k + 1] * x[k + 1] for a pair of columns at
-// a time, ascending, in f32 with subnormals as zero (Intel SDM volume 2). Twice the rate of f32 FMA on Zen 4, half
-// of it on Sapphire Rapids: tuning.h says which a backend takes.
+// a time, ascending, in f32 with subnormals as zero (Intel SDM volume 2). On some CPUs
+// faster than f32 FMA, on Emerald Rapids half its rate: tuning.h says which a backend takes.
 
 struct AddPairs {
   static KERNEL_INLINE void to(Lanes& acc, Lanes w, Lanes x) {

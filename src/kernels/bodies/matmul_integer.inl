@@ -46,13 +46,6 @@ struct IntegerChunk {
   int64_t acc_stride;
 };
 
-// Codes of a segment's sums: kSegment of 16 or 32.
-template <int kSegment>
-KERNEL_INLINE int32_t segment_sum(const int32_t* sums, int64_t column) {
-  const int32_t first = sums[column / 16];
-  return kSegment == 16 ? first : first + sums[column / 16 + 1];
-}
-
 template <int kSegment>
 void find_terms(const ActivationView& x, int32_t zero_point, int64_t row, int n_rows, int64_t column,
                 int64_t n, SegmentTerms& out) {
