@@ -8,38 +8,15 @@
 // thread. Failure: start() reports a taken port or bad address.
 #pragma once
 
-#include <functional>
+#include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "base/error.h"
-#include "engine/engine.h"
-#include "engine/loaded_model.h"
-#include "http/server.h"
-#include "serve/openai_request.h"
-#include "serve/tool_format.h"
+#include "serve/served_model.h"
 #include "telemetry/metrics.h"
 
 namespace assay {
-
-// What is served under a name.
-struct ServedModel {
-  std::string name;                  // as /v1/models lists it
-  std::vector<std::string> aliases;  // further names that requests may use
-  std::shared_ptr<Engine> engine;
-  std::string precision;  // effective, in words
-  // Messages to a prompt, and a prompt to ids. No function: the model cannot chat, for the reason given.
-  std::function<Result<std::string>(const std::vector<ChatMessage>&, const boost::json::array& tools)>
-      render_chat;
-  std::string no_chat_reason;
-  ToolFormat tool_format = ToolFormat::kNone;  // how the chat template has tool calls written
-};
-
-struct ServeConfig {
-  ServerConfig http;
-  ApiLimits limits;  // n_vocab is filled from the engine
-};
 
 class ApiServer {
  public:

@@ -1,0 +1,86 @@
+#include "serve/generation_routes.h"
+
+#include <fmt/format.h>
+
+#include <ctime>
+#include <utility>
+
+#include "base/build_info.h"
+#include "serve/answer_shape.h"
+#include "serve/generation.h"
+#include "serve/openai_response.h"
+
+namespace assay {
+namespace {
+
+std::optional<ApiError> refuse(const ServerState& state, const HttpRequest& request) {
+  if (auto closed = state.closed()) return closed;
+  return refuse_body(request);
+}
+
+ResponseIdentity identity(const ServerState& state, Endpoint endpoint, const GenerationOptions& options) {
+  const std::string unique = make_request_id().substr(4);
+  return {.endpoint = endpoint,
+          .id = (endpoint == Endpoint::kChat ? "chatcmpl-" : "cmpl-") + unique,
+          .created = std::time(nullptr),
+          .model = state.model.name,
+          .fingerprint = fmt::format("assay {}, {}", build_info().version, state.model.precision),
+          .chunk_usage_null = options.include_usage};
+}
+
+void complete_chat(ServerState& state, const HttpRequest& request, const ResponderPtr& responder) {
+  if (const auto refusal = refuse(state, request)) return responder->respond(to_response(*refusal));
+  auto parsed = parse_chat_request(request.body, state.config.limits);
+  if (!parsed) return responder->respond(to_response(parsed.error()));
+  GenerationOptions& options = parsed->options;
+  if (!state.serves(options.model))
+    return responder->respond(to_response(state.unknown_model(options.model)));
+  auto shape = shape_of_chat(*parsed, state.model.tool_format, state.grammars);
+  if (!shape) return responder->respond(to_response(shape.error()));
+  auto prompt = state.prompts.chat(*parsed, shape->prompt_end);
+  if (!prompt) return responder->respond(to_response(prompt.error()));
+  std::vector<std::vector<int32_t>> prompts;
+  prompts.push_back(std::move(*prompt));
+  if (const auto refusal = state.prompts.check_lengths(prompts, options, "messages")) {
+    return responder->respond(to_response(*refusal));
+  }
+  ResponseIdentity own = identity(state, Endpoint::kChat, options);
+  Generation::start(*state.model.engine, state.serve_metrics,
+                    {std::move(own), std::move(options), std::move(prompts), std::move(*shape)}, responder);
+}
+
+void complete_text(ServerState& state, const HttpRequest& request, const ResponderPtr& responder) {
+  if (const auto refusal = refuse(state, request)) return responder->respond(to_response(*refusal));
+  auto parsed = parse_completion_request(request.body, state.config.limits);
+  if (!parsed) return responder->respond(to_response(parsed.error()));
+  GenerationOptions& options = parsed->options;
+  if (!state.serves(options.model))
+    return responder->respond(to_response(state.unknown_model(options.model)));
+  std::vector<std::vector<int32_t>> prompts;
+  for (PromptInput& input : parsed->prompts) {
+    if (auto* ids = std::get_if<std::vector<int32_t>>(&input)) {
+      prompts.push_back(std::move(*ids));
+    } else {
+      auto encoded = state.prompts.text(std::get<std::string>(input), "prompt");
+      if (!encoded) return responder->respond(to_response(encoded.error()));
+      prompts.push_back(std::move(*encoded));
+    }
+  }
+  if (const auto refusal = state.prompts.check_lengths(prompts, options, "prompt")) {
+    return responder->respond(to_response(*refusal));
+  }
+  auto shape = shape_of_completion(*parsed, state.grammars);
+  if (!shape) return responder->respond(to_response(shape.error()));
+  ResponseIdentity own = identity(state, Endpoint::kCompletion, options);
+  Generation::start(*state.model.engine, state.serve_metrics,
+                    {std::move(own), std::move(options), std::move(prompts), std::move(*shape)}, responder);
+}
+
+}  // namespace
+
+std::vector<HttpServer::Route> generation_routes(ServerState& state) {
+  return {make_route(state, "POST", "/v1/chat/completions", complete_chat),
+          make_route(state, "POST", "/v1/completions", complete_text)};
+}
+
+}  // namespace assay

@@ -1,0 +1,94 @@
+#include "serve/prompt_encoder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+namespace assay {
+namespace {
+
+// Normalising may shorten a text before it is cut into tokens; hardly to a quarter.
+constexpr size_t kNormalisingSlack = 4;
+
+}  // namespace
+
+PromptEncoder::PromptEncoder(const ServedModel& model) : model_(model) {
+  const Tokenizer& tokenizer = model.engine->tokenizer();
+  size_t longest_token = 1;
+  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
+    longest_token = std::max(longest_token, tokenizer.token_bytes(id).size());
+  }
+  hopeless_bytes_ = kNormalisingSlack * longest_token * static_cast<size_t>(model.engine->max_context());
+}
+
+ApiResult<std::vector<int32_t>> PromptEncoder::text(std::string_view text, std::string_view field) const {
+  return encode(text, false, field);
+}
+
+// Refuses what cannot fit before it keeps the I/O thread busy.
+ApiResult<std::vector<int32_t>> PromptEncoder::encode(std::string_view text, bool rendered,
+                                                      std::string_view field) const {
+  if (text.size() > hopeless_bytes_) {
+    return std::unexpected(
+        ApiError{.status = 400,
+                 .message = fmt::format("this model's context is {} tokens; {} bytes of {} "
+                                        "cannot fit",
+                                        model_.engine->max_context(), text.size(), field),
+                 .param = std::string(field),
+                 .code = "context_length_exceeded"});
+  }
+  return model_.engine->tokenizer().encode(text, {.add_bos = true, .parse_special = rendered});
+}
+
+std::optional<ApiError> PromptEncoder::check_lengths(std::span<const std::vector<int32_t>> prompts,
+                                                     const GenerationOptions& options,
+                                                     std::string_view field) const {
+  const int64_t context = model_.engine->max_context();
+  for (const std::vector<int32_t>& prompt : prompts) {
+    const auto length = static_cast<int64_t>(prompt.size());
+    if (length == 0) {
+      return ApiError{.status = 400,
+                      .message = fmt::format("{}: holds no tokens", field),
+                      .param = std::string(field),
+                      .code = "invalid_value"};
+    }
+    const int64_t wanted = options.max_tokens < 0 ? 1 : options.max_tokens;
+    if (length + wanted <= context) continue;
+    return ApiError{
+        .status = 400,
+        .message = fmt::format("this model's context is {} tokens; the request needs {} ({} in the {}, {} "
+                               "for the answer)",
+                               context, length + wanted, length, field, wanted),
+        .param = std::string(field),
+        .code = "context_length_exceeded"};
+  }
+  return std::nullopt;
+}
+
+ApiResult<std::vector<int32_t>> PromptEncoder::chat(const ChatCompletionRequest& request,
+                                                    std::string_view end) const {
+  if (!model_.render_chat) {
+    return std::unexpected(
+        ApiError{.status = 400,
+                 .message = fmt::format("the model '{}' cannot chat: {}; use /v1/completions", model_.name,
+                                        model_.no_chat_reason),
+                 .param = "messages",
+                 .code = "no_chat_template"});
+  }
+  const bool offered = request.tools.offered();
+  const auto text =
+      model_.render_chat(request.messages, offered ? request.tools.listed : boost::json::array());
+  if (!text && text.error().code == ErrorCode::kInvalidArgument) {
+    // The template's own verdict, e.g. that roles must alternate.
+    return std::unexpected(ApiError{.status = 400,
+                                    .message = "messages: " + text.error().what,
+                                    .param = "messages",
+                                    .code = "refused_by_chat_template"});
+  }
+  if (!text)
+    return std::unexpected(engine_failure({ErrorCode::kInternal, "chat template", text.error().message()}));
+  return encode(*text + std::string(end), true, "messages");
+}
+
+}  // namespace assay
