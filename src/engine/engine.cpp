@@ -55,6 +55,7 @@ class ThreadedEngine final : public Engine {
         max_live_(int64_t{config.max_sequences} + config.max_queue),
         loop_(*model_, *tokenizer_, std::move(pool), schedule, config.prefix_cache, clock_),
         published_(loop_.stats()),
+        page_map_(loop_.page_map()),
         thread_([this] { run(); }) {}
 
   ~ThreadedEngine() override {
@@ -110,6 +111,12 @@ class ThreadedEngine final : public Engine {
     return stats;
   }
 
+  std::vector<KvPageState> page_map() const override {
+    map_wanted_ = true;
+    const std::lock_guard lock(mutex_);
+    return page_map_;
+  }
+  double expected_ttft_seconds(int64_t, const RequestClass&) const override { return 0; }
   const Model& model() const override { return *model_; }
   const Tokenizer& tokenizer() const override { return *tokenizer_; }
   int max_context() const override { return static_cast<int>(limits_.max_context); }
@@ -149,10 +156,15 @@ class ThreadedEngine final : public Engine {
   }
 
   void publish() {
-    const EngineStats stats = loop_.stats();
+    EngineStats stats = loop_.stats();
+    const bool idle = loop_.idle();
+    // A look at every block is for whoever asked, and for the last time before nothing changes any more.
+    std::vector<KvPageState> map;
+    if (idle || map_wanted_.exchange(false)) map = loop_.page_map();
     const std::lock_guard lock(mutex_);
-    published_ = stats;
-    idle_ = loop_.idle();
+    published_ = std::move(stats);
+    if (!map.empty()) page_map_ = std::move(map);
+    idle_ = idle;
     if (idle_) drained_.notify_all();
   }
 
@@ -164,6 +176,7 @@ class ThreadedEngine final : public Engine {
   StepLoop loop_;  // the step thread's, except pool(), which never moves
 
   std::atomic<RequestId> next_id_{1};
+  mutable std::atomic<bool> map_wanted_{false};
 
   mutable std::mutex mutex_;  // guards everything below
   std::condition_variable wake_;
@@ -171,6 +184,7 @@ class ThreadedEngine final : public Engine {
   std::vector<std::unique_ptr<Sequence>> arrivals_;
   std::vector<RequestId> cancelled_;
   EngineStats published_;
+  std::vector<KvPageState> page_map_;
   bool draining_ = false;
   bool cancel_all_ = false;
   bool stopping_ = false;

@@ -11,11 +11,15 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "engine/engine_stats.h"
+#include "engine/prompt_output.h"
+#include "engine/request_class.h"
 #include "engine/sampling.h"
 #include "engine/token_constraint.h"
 #include "model/model.h"
@@ -36,12 +40,15 @@ struct EngineConfig {
 struct GenerationRequest {
   std::vector<int32_t> prompt;
   SamplingParams sampling;
-  int max_tokens = -1;            // -1: up to the context length
+  // -1: up to the context length; 0 (only with a prompt_output): ends with kLength after the prompt.
+  int max_tokens = -1;
   std::vector<std::string> stop;  // generation ends before the first of these texts; at most 16, none empty
   bool ignore_end_of_generation = false;
   bool keep_special = false;  // deliver the text of special tokens too
   // Which tokens may follow; of this request alone. None: all.
   std::shared_ptr<TokenConstraint> constraint;
+  RequestClass share;
+  PromptOutput prompt_output;
 };
 
 struct TokenEvent {
@@ -68,28 +75,16 @@ struct Completion {
   std::string stop_text;      // the stop string that matched, or empty
   Usage usage;
   std::optional<Error> error;  // set when reason is kError
+  std::vector<float> pooled;   // [n_embedding], as prompt_output.pooling asked; not normalised
 };
 
 class StreamSink {
  public:
   virtual ~StreamSink() = default;
+  // As prompt_output.logprobs asked: every prompt token but the first, in order, in pieces, before any token.
+  virtual void on_prompt(std::span<const PromptTokenLogprob>) {}
   virtual void on_token(const TokenEvent& event) = 0;
   virtual void on_finish(const Completion& completion) = 0;  // exactly once, last
-};
-
-struct EngineStats {
-  int64_t running = 0;
-  int64_t waiting = 0;
-  int64_t kv_blocks_total = 0;
-  int64_t kv_blocks_used = 0;    // referenced by running sequences
-  int64_t kv_blocks_cached = 0;  // kept for prefix reuse, evictable
-  int64_t prompt_tokens_total = 0;
-  int64_t prompt_tokens_cached_total = 0;
-  int64_t generated_tokens_total = 0;
-  int64_t steps_total = 0;
-  int64_t preemptions_total = 0;
-  int64_t last_batch_tokens = 0;
-  double last_step_seconds = 0;
 };
 
 using RequestId = uint64_t;
@@ -107,6 +102,9 @@ class Engine {
   virtual void drain(double timeout_seconds) = 0;
 
   virtual EngineStats stats() const = 0;
+  virtual std::vector<KvPageState> page_map() const = 0;  // [kv_blocks_total], as of a step or two ago
+  // Forecast from the queue and the measured speed: from now to the first token.
+  virtual double expected_ttft_seconds(int64_t prompt_tokens, const RequestClass& share) const = 0;
   virtual const Model& model() const = 0;
   virtual const Tokenizer& tokenizer() const = 0;
   virtual int max_context() const = 0;
@@ -115,7 +113,8 @@ class Engine {
 // Runs one request to its end and waits for it. For tools and tests.
 struct GeneratedText {
   std::vector<int32_t> tokens;
-  std::vector<float> logprobs;  // when asked for
+  std::vector<float> logprobs;             // when asked for
+  std::vector<PromptTokenLogprob> prompt;  // when asked for
   std::string text;
   Completion completion;
 };

@@ -16,6 +16,10 @@ class CollectingSink final : public StreamSink {
     text_.text += event.text;
   }
 
+  void on_prompt(std::span<const PromptTokenLogprob> tokens) override {
+    text_.prompt.insert(text_.prompt.end(), tokens.begin(), tokens.end());
+  }
+
   void on_finish(const Completion& completion) override {
     const std::lock_guard lock(mutex_);
     text_.text += completion.trailing_text;

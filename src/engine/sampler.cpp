@@ -84,23 +84,6 @@ size_t index_at(std::span<const float> weights, double position) {
 
 }  // namespace
 
-void select_largest(std::span<const float> logits, int64_t n, std::vector<Candidate>& largest) {
-  const size_t keep = static_cast<size_t>(std::clamp<int64_t>(n, 0, std::ssize(logits)));
-  largest.clear();
-  if (keep == 0) return;
-  for (size_t i = 0; i < keep; ++i) largest.push_back({static_cast<int32_t>(i), logits[i]});
-  std::ranges::make_heap(largest, better);  // the worst kept one at the front
-  float worst = largest.front().logit;
-  for (size_t i = keep; i < logits.size(); ++i) {
-    if (!(logits[i] > worst)) continue;  // an equal logit of a higher id is worse
-    std::ranges::pop_heap(largest, better);
-    largest.back() = {static_cast<int32_t>(i), logits[i]};
-    std::ranges::push_heap(largest, better);
-    worst = largest.front().logit;
-  }
-  std::ranges::sort_heap(largest, better);
-}
-
 void select_candidates(std::span<const float> logits, float max, const SamplingParams& params,
                        SamplerWorkspace& workspace) {
   std::vector<Candidate>& candidates = workspace.candidates;
@@ -189,21 +172,12 @@ Result<SampledToken> Sampler::sample(std::span<const float> logits, SamplerWorks
                       ? static_cast<int32_t>(std::ranges::find(changed, max) - changed.begin())
                       : draw(changed, max, workspace);
   ++generated_[sampled.token];
-  if (params_.logprobs || params_.top_logprobs > 0) report(logits, range.max, sampled, workspace);
+  if (params_.logprobs || params_.top_logprobs > 0) {
+    Logprobs logprobs = logprobs_of(logits, range.max, sampled.token, params_.top_logprobs, workspace);
+    sampled.logprob = logprobs.chosen;
+    sampled.top = std::move(logprobs.top);
+  }
   return sampled;
-}
-
-void Sampler::report(std::span<const float> logits, float max, SampledToken& sampled,
-                     SamplerWorkspace& workspace) const {
-  workspace.weights.resize(logits.size());
-  const double log_sum = std::log(softmax_weights(logits, max, 1, workspace.weights));
-  const auto logprob = [&](float logit) {
-    return static_cast<float>(static_cast<double>(logit) - static_cast<double>(max) - log_sum);
-  };
-  sampled.logprob = logprob(logits[static_cast<size_t>(sampled.token)]);
-  select_largest(logits, params_.top_logprobs, workspace.candidates);
-  for (const Candidate& candidate : workspace.candidates)
-    sampled.top.push_back({candidate.token, logprob(candidate.logit)});
 }
 
 }  // namespace assay

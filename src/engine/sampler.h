@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "engine/nucleus.h"
+#include "engine/logprobs.h"
 #include "engine/sampling.h"
 
 namespace assay {
@@ -23,13 +23,6 @@ struct SampledToken {
   int32_t token = 0;
   std::optional<float> logprob;   // when asked for
   std::vector<TokenLogprob> top;  // top_logprobs of them, best first
-};
-
-// Memory that a step reuses; grows to the vocabulary's size and stays.
-struct SamplerWorkspace {
-  std::vector<float> logits;   // [n_vocab] after bias and penalties
-  std::vector<float> weights;  // [n_vocab]
-  std::vector<Candidate> candidates;
 };
 
 class Sampler {
@@ -45,8 +38,6 @@ class Sampler {
   bool changes_logits() const;
   void apply_bias_and_penalties(std::span<float> logits) const;
   int32_t draw(std::span<const float> logits, float max, SamplerWorkspace& workspace);
-  void report(std::span<const float> logits, float max, SampledToken& sampled,
-              SamplerWorkspace& workspace) const;
 
   SamplingParams params_;
   Random random_;
@@ -58,9 +49,5 @@ class Sampler {
 // that depends on the logits alone. The logits must be finite and `max` their largest (LogitRange).
 void select_candidates(std::span<const float> logits, float max, const SamplingParams& params,
                        SamplerWorkspace& workspace);
-
-// The `n` largest logits, best first, ties by lowest id; weights are left 0. O(n_vocab + n log n log n_vocab)
-// on average.
-void select_largest(std::span<const float> logits, int64_t n, std::vector<Candidate>& largest);
 
 }  // namespace assay

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/prompt_reader.h"
 #include "engine/sampler.h"
 #include "engine/token_stream.h"
 #include "kvcache/page_table.h"
@@ -24,18 +25,24 @@ struct Sequence {
   bool ready() const { return n_computed == n_tokens(); }
   // The phase of a position: prompt tokens are prefill whenever they are computed (numeric/precision.h).
   Phase phase_at(int64_t position) const { return position < n_prompt ? Phase::kPrefill : Phase::kDecode; }
-  SequenceSlice slice(int64_t n) const;  // the next n >= 1 tokens to compute, the last one's hidden state wanted
+  // The next n >= 1 tokens to compute. The last one's hidden state is wanted, or all of them while the prompt
+  // is being read.
+  SequenceSlice slice(int64_t n) const;
   Usage usage() const;
 
   const RequestId id;  // also the arrival number
   std::vector<int32_t> tokens;
   const int64_t n_prompt;
-  const int64_t longest;  // prompt and generated tokens at which it ends
+  const RequestClass share;
+  const uint64_t prefix_salt;  // of its tenant: pages are shared within one only
+  const bool reads_prompt;     // wants something of it: the prefix cache is not read
+  const int64_t longest;       // prompt and generated tokens at which it ends
   const bool ignore_end_of_generation;
   int64_t n_computed = 0;
   PageTable pages;
   const std::shared_ptr<TokenConstraint> constraint;  // or null
   Sampler sampler;
+  PromptReader reader;
   TokenStream stream;
 
   bool started = false;  // has run at least once

@@ -29,7 +29,7 @@ StepLoop::StepLoop(Model& model, const Tokenizer& tokenizer, KvPool pool, Schedu
   if (prefix_cache) prefixes_.emplace(pool_);
   const auto width = static_cast<size_t>(model_.config().n_embedding);
   const int64_t n_rows = std::min(kLogitRows, schedule_.max_running);
-  hidden_.resize(static_cast<size_t>(std::min(schedule_.step_token_budget, schedule_.max_running)) * width);
+  hidden_.resize(static_cast<size_t>(schedule_.step_token_budget) * width);
   last_hidden_.resize(static_cast<size_t>(n_rows) * width);
   logits_.resize(static_cast<size_t>(n_rows) * static_cast<size_t>(model_.config().n_vocab));
   stats_.kv_blocks_total = pool_.n_blocks();
@@ -88,9 +88,10 @@ ScheduleSequence StepLoop::view_running(const Sequence& sequence) const {
 // again.
 ScheduleSequence StepLoop::look_up_prefix(Sequence& sequence) {
   ScheduleSequence view{sequence.id, sequence.id, sequence.n_tokens()};
-  if (!prefixes_) return view;
+  if (!prefixes_ || (sequence.reads_prompt && sequence.n_generated() == 0)) return view;
   // The last token must be computed: its hidden state is wanted.
-  const std::vector<int32_t> blocks = prefixes_->match(shareable_tokens(sequence, sequence.n_tokens() - 1));
+  const std::vector<int32_t> blocks =
+      prefixes_->match(shareable_tokens(sequence, sequence.n_tokens() - 1), sequence.prefix_salt);
   sequence.pages.adopt(blocks);
   view.n_blocks = std::ssize(blocks);
   view.n_computed = view.n_blocks * schedule_.page_tokens;
@@ -145,7 +146,8 @@ void StepLoop::grow_pages(Sequence& sequence, int64_t n_tokens) {
 }
 
 void StepLoop::publish_pages(Sequence& sequence) {
-  if (prefixes_) prefixes_->insert(shareable_tokens(sequence, sequence.n_computed), sequence.pages);
+  if (prefixes_)
+    prefixes_->insert(shareable_tokens(sequence, sequence.n_computed), sequence.pages, sequence.prefix_salt);
 }
 
 void StepLoop::apply(const StepPlan& plan) {
@@ -163,23 +165,30 @@ void StepLoop::apply(const StepPlan& plan) {
 
 void StepLoop::compute(const StepPlan& plan) {
   batch_.clear();
-  for (const PlannedSlice& slice : plan.slices)
+  int64_t n_wanted = 0;
+  for (const PlannedSlice& slice : plan.slices) {
     batch_.push_back(running_.at(slice.id)->slice(slice.n_tokens));
+    n_wanted += batch_.back().n_wanted();
+  }
   const auto width = static_cast<size_t>(model_.config().n_embedding);
-  model_.forward(batch_, pool_, std::span(hidden_).first(batch_.size() * width));
+  model_.forward(batch_, pool_, std::span(hidden_).first(static_cast<size_t>(n_wanted) * width));
 }
 
 // Books the computed tokens; returns the rows to sample from, those of one phase together.
 std::vector<StepLoop::Row> StepLoop::account_for(const StepPlan& plan) {
   const auto width = static_cast<size_t>(model_.config().n_embedding);
   std::vector<Row> rows;
-  int64_t row = -1;
-  for (const PlannedSlice& slice : plan.slices) {
+  int64_t next_row = 0;
+  for (size_t i = 0; i < plan.slices.size(); ++i) {
+    const PlannedSlice& slice = plan.slices[i];
     Sequence& sequence = *running_.at(slice.id);
-    ++row;
+    const int64_t n_wanted = batch_[i].n_wanted();
+    const auto hidden = std::span(hidden_).subspan(static_cast<size_t>(next_row) * width,
+                                                   static_cast<size_t>(n_wanted) * width);
+    next_row += n_wanted;
     // Attention carries a NaN of any earlier position into the last one, so one row tells for the whole
     // slice.
-    if (!all_finite(std::span(hidden_).subspan(static_cast<size_t>(row) * width, width))) {
+    if (!all_finite(hidden.last(width))) {
       finish(sequence, FinishReason::kError,
              Error{ErrorCode::kCorrupt, "hidden state",
                    fmt::format(
@@ -188,13 +197,41 @@ std::vector<StepLoop::Row> StepLoop::account_for(const StepPlan& plan) {
                        sequence.n_computed + slice.n_tokens - 1)});
       continue;
     }
+    if (const auto read = read_prompt(sequence, hidden, sequence.n_computed); !read) {
+      finish(sequence, FinishReason::kError, read.error());
+      continue;
+    }
     sequence.n_computed += slice.n_tokens;
     if (!sequence.ready()) continue;
     if (sequence.n_generated() == 0) publish_pages(sequence);
-    rows.push_back({&sequence, row, sequence.phase_at(sequence.n_computed - 1)});
+    if (sequence.n_tokens() >= sequence.longest) {
+      finish(sequence, FinishReason::kLength);  // nothing was to be generated
+    } else {
+      rows.push_back({&sequence, next_row - 1, sequence.phase_at(sequence.n_computed - 1)});
+    }
   }
   std::ranges::stable_sort(rows, {}, &Row::phase);
   return rows;
+}
+
+// `hidden` are the states of the positions from `first` on.
+Result<void> StepLoop::read_prompt(Sequence& sequence, std::span<const float> hidden, int64_t first) {
+  if (!sequence.reader.wants(first)) return {};
+  const auto n_vocab = static_cast<size_t>(model_.config().n_vocab);
+  const PromptReader::Projection projection{
+      .project =
+          [&](std::span<const float> rows, int64_t n) {
+            const auto logits = std::span(logits_).first(static_cast<size_t>(n) * n_vocab);
+            model_.project(rows, n, Phase::kPrefill, logits);
+            return logits;
+          },
+      .max_rows = static_cast<int64_t>(logits_.size() / n_vocab),
+      .n_embedding = model_.config().n_embedding,
+      .n_vocab = model_.config().n_vocab};
+  ASSIGN_OR_RETURN(const std::vector<PromptTokenLogprob> known,
+                   sequence.reader.read(hidden, first, projection, workspace_));
+  if (!known.empty()) sequence.stream.deliver_prompt(known);
+  return {};
 }
 
 void StepLoop::sample(std::span<Row> rows) {
@@ -249,6 +286,8 @@ void StepLoop::finish(Sequence& sequence, FinishReason reason, std::optional<Err
   completion.reason = reason;
   completion.usage = sequence.usage();
   completion.error = std::move(error);
+  if (reason == FinishReason::kStop || reason == FinishReason::kLength)
+    completion.pooled = sequence.reader.pooled();
   if (reason != FinishReason::kError) publish_pages(sequence);
   // Out of the books first: the sink may look at stats or submit the next turn.
   auto node = running_.extract(sequence.id);
@@ -265,6 +304,18 @@ EngineStats StepLoop::stats() const {
   stats.kv_blocks_cached = pool_.n_idle();
   stats.kv_blocks_used = pool_.n_blocks() - pool_.n_free() - pool_.n_idle();
   return stats;
+}
+
+std::vector<KvPageState> StepLoop::page_map() const {
+  std::vector<KvPageState> map(static_cast<size_t>(pool_.n_blocks()), KvPageState::kFree);
+  for (int32_t block = 0; block < pool_.n_blocks(); ++block) {
+    const bool kept = pool_.is_kept(block);
+    const int holders = pool_.reference_count(block) - (kept ? 1 : 0);
+    KvPageState& state = map[static_cast<size_t>(block)];
+    if (kept) state = KvPageState::kCached;
+    if (holders > 0) state = holders == 1 ? KvPageState::kUsed : KvPageState::kShared;
+  }
+  return map;
 }
 
 }  // namespace assay

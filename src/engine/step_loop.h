@@ -41,6 +41,7 @@ class StepLoop {
   void step();
 
   EngineStats stats() const;
+  std::vector<KvPageState> page_map() const;  // [n_blocks]
 
  private:
   using Queue = std::map<RequestId, std::unique_ptr<Sequence>>;  // in order of arrival
@@ -68,6 +69,7 @@ class StepLoop {
   std::vector<Row> account_for(const StepPlan& plan);
   void sample(std::span<Row> rows);
   void take_token(Sequence& sequence, std::span<float> logits);
+  Result<void> read_prompt(Sequence& sequence, std::span<const float> hidden, int64_t first);
   bool accept_token(Sequence& sequence, int32_t token);
   void finish(Sequence& sequence, FinishReason reason, std::optional<Error> error = {});
 
@@ -82,7 +84,7 @@ class StepLoop {
 
   std::vector<ScheduleSequence> running_views_, waiting_views_;
   std::vector<SequenceSlice> batch_;
-  std::vector<float> hidden_;       // [slices of a step, n_embedding]
+  std::vector<float> hidden_;       // [wanted rows of a step, n_embedding]
   std::vector<float> last_hidden_;  // [kLogitRows, n_embedding]
   std::vector<float> logits_;       // [kLogitRows, n_vocab]
   SamplerWorkspace workspace_;

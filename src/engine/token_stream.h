@@ -21,6 +21,7 @@ class TokenStream {
   TokenStream(const Tokenizer& tokenizer, std::span<const int32_t> prompt, std::vector<std::string> stops,
               bool keep_special, std::shared_ptr<StreamSink> sink);
 
+  void deliver_prompt(std::span<const PromptTokenLogprob> tokens) { sink_->on_prompt(tokens); }
   // Delivers one event. True when its text completed a stop string: the sequence ends here.
   bool deliver(SampledToken token);
   // Delivers the completion, exactly once. Fills in trailing_text and stop_text; a text that only now turns

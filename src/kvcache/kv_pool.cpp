@@ -176,6 +176,10 @@ void KvPool::set_kept(int32_t block, bool kept) {
   if (state.counts[index] == 1) state.add_idle(kept ? 1 : -1);
 }
 
+bool KvPool::is_kept(int32_t block) const {
+  CHECK(block >= 0 && static_cast<size_t>(block) < state_->kept.size());
+  return state_->kept[static_cast<size_t>(block)];
+}
 int64_t KvPool::n_kept() const {
   return state_->n_kept;
 }

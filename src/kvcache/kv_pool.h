@@ -51,6 +51,7 @@ class KvPool {
   // A kept block is one that a cache holds a reference to; it is idle while nobody else does. Counting them
   // here makes the question "how many pages could be had back?" free.
   void set_kept(int32_t block, bool kept);
+  bool is_kept(int32_t block) const;
   int64_t n_kept() const;
   int64_t n_idle() const;
 

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,11 @@ class RecordingSink final : public StreamSink {
     events.push_back(event);
     text += event.text;
     if (on_each_token) on_each_token();
+  }
+
+  void on_prompt(std::span<const PromptTokenLogprob> tokens) override {
+    EXPECT_TRUE(events.empty()) << "the prompt after a token";
+    prompt.insert(prompt.end(), tokens.begin(), tokens.end());
   }
 
   void on_finish(const Completion& done) override {
@@ -46,6 +52,7 @@ class RecordingSink final : public StreamSink {
 
   // Read after the end.
   std::vector<TokenEvent> events;
+  std::vector<PromptTokenLogprob> prompt;
   std::string text;
   Completion completion;
   std::function<void()> on_each_token;

@@ -249,6 +249,24 @@ TEST(StepLoop, second_turn_reuses_the_pages_of_the_first) {
   EXPECT_EQ(second->tokens(), test::answer(bench.options, *bench.tokenizer, request).tokens);
 }
 
+TEST(StepLoop, prefix_pages_are_shared_within_a_tenant_only) {
+  Bench bench({}, schedule_of(64, 4, 100), true);
+  const auto run = [&](RequestId id, const std::string& tenant) {
+    GenerationRequest request;
+    request.prompt.assign(64, 'p');
+    request.max_tokens = 1;
+    request.share.tenant = tenant;
+    const auto sink = bench.add(id, request);
+    while (!bench.loop.idle()) bench.loop.step();
+    return sink->completion.usage.cached_prompt_tokens;
+  };
+  EXPECT_EQ(run(1, "a"), 0);
+  EXPECT_EQ(run(2, "b"), 0);
+  EXPECT_EQ(run(3, ""), 0);
+  EXPECT_EQ(run(4, "a"), 48);
+  EXPECT_EQ(run(5, "b"), 48);
+}
+
 TEST(StepLoop, timings_are_those_of_the_clock) {
   Bench bench({.end_bias = -50}, schedule_of(16, 1, 60), true);
   GenerationRequest request;

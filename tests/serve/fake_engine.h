@@ -37,7 +37,8 @@ class FakeEngine final : public Engine {
     int context = 200;
     size_t max_active = 1000;  // submit() beyond it: queue full
     int step_microseconds = 0;
-    std::string error_after_first;  // sequences end in this error after their first token
+    double expected_ttft_seconds = 0;  // submit() refuses a tighter bound
+    std::string error_after_first;     // sequences end in this error after their first token
   };
 
   explicit FakeEngine(Options options) : options_(std::move(options)), tokenizer_(byte_tokenizer()) {
@@ -60,6 +61,10 @@ class FakeEngine final : public Engine {
     if (active_.size() >= options_.max_active)
       return fail(ErrorCode::kResourceExhausted, "engine", "queue is full");
     if (auto valid = validate(request); !valid) return std::unexpected(valid.error());
+    if (request.share.ttft_bound_seconds &&
+        *request.share.ttft_bound_seconds < options_.expected_ttft_seconds)
+      return fail(ErrorCode::kUnavailable, "deadline", "the first token is expected in {} s",
+                  options_.expected_ttft_seconds);
     const RequestId id = ++last_id_;
     submitted_.push_back(request);
     active_.emplace(id, Sequence{std::move(request), std::move(sink)});
@@ -97,6 +102,15 @@ class FakeEngine final : public Engine {
     stats.steps_total = steps_;
     return stats;
   }
+  std::vector<KvPageState> page_map() const override {
+    std::vector<KvPageState> map(100, KvPageState::kFree);
+    std::fill_n(map.begin(), 10, KvPageState::kUsed);
+    std::fill_n(map.begin() + 10, 5, KvPageState::kCached);
+    return map;
+  }
+  double expected_ttft_seconds(int64_t, const RequestClass&) const override {
+    return options_.expected_ttft_seconds;
+  }
   const Model& model() const override { std::abort(); }
   const Tokenizer& tokenizer() const override { return *tokenizer_; }
   int max_context() const override { return options_.context; }
@@ -126,6 +140,7 @@ class FakeEngine final : public Engine {
     GenerationRequest request;
     std::shared_ptr<StreamSink> sink;
     size_t next = 0;
+    bool prompt_told = false;
     bool cancelled = false;
   };
 
@@ -171,6 +186,7 @@ class FakeEngine final : public Engine {
       const std::scoped_lock lock(mutex_);
       cancelled = sequence.cancelled;
     }
+    if (!cancelled && sequence.next == 0) tell_prompt(sequence);
     const int limit = sequence.request.max_tokens < 0 ? 1 << 20 : sequence.request.max_tokens;
     if (cancelled) return finish(id, sequence, FinishReason::kCancelled);
     if (!options_.error_after_first.empty() && sequence.next > 0)
@@ -193,6 +209,19 @@ class FakeEngine final : public Engine {
     ++generated_;
   }
 
+  static void tell_prompt(Sequence& sequence) {
+    const std::vector<int32_t>& prompt = sequence.request.prompt;
+    if (!sequence.request.prompt_output.logprobs || sequence.prompt_told) return;
+    sequence.prompt_told = true;
+    std::vector<PromptTokenLogprob> known;
+    for (size_t i = 1; i < prompt.size(); ++i) {
+      known.push_back({prompt[i], -0.5F, {}});
+      for (int k = 0; k < sequence.request.prompt_output.top_logprobs; ++k)
+        known.back().top.push_back({(prompt[i] + k) % 256, -0.5F - static_cast<float>(k)});
+    }
+    if (!known.empty()) sequence.sink->on_prompt(known);
+  }
+
   static bool ends_inside_character(const std::string& text) {
     const auto lead = static_cast<unsigned char>(text[0]);
     const size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC0 ? 2 : 1;
@@ -205,6 +234,8 @@ class FakeEngine final : public Engine {
     completion.usage.prompt_tokens = static_cast<int>(sequence.request.prompt.size());
     completion.usage.completion_tokens = static_cast<int>(sequence.next);
     completion.usage.cached_prompt_tokens = completion.usage.prompt_tokens / 2;
+    if (sequence.request.prompt_output.pooling != Pooling::kNone && reason != FinishReason::kError)
+      completion.pooled = {3, 0, 4, static_cast<float>(sequence.request.prompt.size())};
     if (reason == FinishReason::kError) {
       completion.error = Error{ErrorCode::kInternal, "model", options_.error_after_first};
     }
