@@ -1,29 +1,30 @@
 // Internal: one client connection. Everything but the ExchangeTransport calls runs on its strand.
+//
+// It waits for its socket to become readable and then reads into a buffer that all connections of an I/O
+// thread share; what a message needs is held by the parser, and freed with it. So an idle connection costs
+// its socket, its timer and this object.
 #pragma once
 
 #include "http/asio.h"
 
-#include <array>
+#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/strand.hpp>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
+#include "http/channel.h"
+#include "http/deadline.h"
 #include "http/exchange.h"
 #include "http/router.h"
 #include "http/server.h"
 
 namespace assay::http_internal {
 
-using Executor = boost::asio::strand<boost::asio::io_context::executor_type>;
 using Socket = boost::asio::basic_stream_socket<boost::asio::ip::tcp, Executor>;
-using Timer =
-    boost::asio::basic_waitable_timer<std::chrono::steady_clock,
-                                      boost::asio::wait_traits<std::chrono::steady_clock>, Executor>;
 
 // Shared by the server and its connections; the io_context lives as long as any of them.
 struct Runtime {
@@ -32,6 +33,9 @@ struct Runtime {
   std::vector<Handler> handlers;
   boost::asio::io_context context;
   std::atomic<bool> draining{false};
+  std::atomic<uint64_t> held_body_bytes{0};  // of requests that are arriving
+  std::atomic<uint64_t> failed_handshakes{0};
+  std::atomic<uint64_t> timed_out{0};
   std::function<void(uint64_t connection_id)> on_closed;
 
   explicit Runtime(ServerConfig settings) : config(std::move(settings)), context(config.io_threads) {}
@@ -39,7 +43,9 @@ struct Runtime {
 
 class Connection final : public ExchangeTransport, public std::enable_shared_from_this<Connection> {
  public:
-  Connection(std::shared_ptr<Runtime> runtime, Socket socket, uint64_t id);
+  // `tls`: null for plain HTTP.
+  Connection(std::shared_ptr<Runtime> runtime, Socket socket, uint64_t id,
+             std::shared_ptr<const TlsContext> tls);
   ~Connection() override;
 
   void start();                                  // any thread
@@ -53,42 +59,56 @@ class Connection final : public ExchangeTransport, public std::enable_shared_fro
   bool is_draining() const override { return runtime_->draining.load(); }
 
  private:
-  // Idle: between requests. Reading: a request has begun. Busy: it is being answered. Lingering: answered for
-  // the last time; unread bytes are thrown away for a moment, so that closing does not destroy what the
-  // client has yet to read.
-  enum class State { kIdle, kReading, kBusy, kLingering, kClosed };
+  // Greeting: TLS is being agreed on. Idle: between requests. Reading: a request has begun. Busy: it is being
+  // answered. Lingering: answered for the last time; unread bytes are thrown away for a moment, so that
+  // closing does not destroy what the client has yet to read.
+  enum class State { kGreeting, kIdle, kReading, kBusy, kLingering, kClosed };
 
+  void shake_hands();
+  void wait_for(Channel::Status wanted, void (Connection::*next)());
   void read_some();
-  void on_read(const boost::system::error_code& error, size_t n);
+  void read_now();
+  void on_bytes(std::string_view bytes);
   void on_read_end(bool clean);
+  void discard_now();
   void advance();
+  bool account_body();
+  void allow_body_time(size_t arrived);
+  void send_continue();
   void dispatch();
+  void handle(HttpRequest request, Router::Match match);
   void answer_failure(int status, std::string_view message);
-  void write_some();
-  void on_written(const boost::system::error_code& error, size_t n);
+  void write_now();
+  void write_output(size_t& burst_bytes);
+  void on_blocked(Channel::Status wanted);
+  void allow_write_time(size_t taken);
   void complete();
   void linger();
   void close();
-  void arm(double seconds);
-  void on_timeout();
+  void set_deadline(Clock::time_point when);
+  void on_deadline();
   HttpResponse make_error(int status, std::string_view message) const;
 
   const std::shared_ptr<Runtime> runtime_;
   Socket socket_;
-  Timer timer_;
+  Deadline deadline_;
   const uint64_t id_;
+  std::unique_ptr<Channel> channel_;
+  bool secure_;
   std::string peer_;
   RequestParser parser_;
   std::shared_ptr<Exchange> exchange_;
   State state_ = State::kIdle;
-  uint64_t timer_generation_ = 0;
-  std::array<char, 16 * 1024> input_;
+  Clock::time_point body_end_;  // of the total time
   std::string output_;
   size_t output_written_ = 0;
   size_t lingered_bytes_ = 0;
+  uint64_t accounted_bytes_ = 0;   // this connection's part of held_body_bytes
+  int in_row_ = 0;                 // requests that were here before the answer to the one before
   bool output_completes_ = false;  // the response ends with output_
   bool reading_ = false;
   bool writing_ = false;
+  bool behind_ = false;  // the client has not taken all of output_ at once
   bool input_ended_ = false;
   bool continue_sent_ = false;
 };

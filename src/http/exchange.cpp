@@ -34,7 +34,9 @@ Exchange::Exchange(std::weak_ptr<ExchangeTransport> transport, ExchangeSettings 
 std::string Exchange::head_text(int status, const Headers& headers, std::string_view length_header) {
   std::string text =
       fmt::format("HTTP/1.1 {} {}\r\nDate: {}\r\n", status, reason_phrase(status), http_date());
-  for (const Header& field : headers) text += fmt::format("{}: {}\r\n", field.name, field.value);
+  for (const Headers* fields : {&headers, &settings_.more_headers}) {
+    for (const Header& field : *fields) text += fmt::format("{}: {}\r\n", field.name, field.value);
+  }
   text += fmt::format("X-Request-Id: {}\r\n", settings_.request_id);
   if (!length_header.empty()) text.append(length_header).append("\r\n");
   if (const auto transport = transport_.lock(); transport && transport->is_draining()) close_after_ = true;

@@ -31,6 +31,7 @@ struct ExchangeSettings {
   bool http_1_0 = false;
   bool close_after = false;  // the client asked for it
   size_t max_queue_bytes = 0;
+  Headers more_headers = {};  // for the answer, whoever gives it
 };
 
 class Exchange {

@@ -4,6 +4,7 @@
 // Keep Beast in this one file: it costs many seconds of compile time.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/beast/http/error.hpp>
@@ -63,6 +64,30 @@ ParseFailure describe(const error_code& error, const ParserLimits& limits) {
   return {400, "malformed HTTP message: " + error.message()};
 }
 
+bool is_token_character(char c) {  // RFC 9110 5.6.2
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
+}
+
+// What Beast lets pass or does not say while the end of the head is missing; `seen` bytes were judged before.
+std::optional<std::string> find_broken_line(std::string_view head, size_t seen) {
+  for (size_t i = seen; i < head.size(); ++i) {
+    if (head[i] == '\0') return "the request head holds a NUL byte";
+    if (head[i] == '\n' && (i == 0 || head[i - 1] != '\r')) return "a line ends with LF alone; expected CRLF";
+    if (head[i] == '\r' && i + 1 < head.size() && head[i + 1] != '\n') return "a line holds CR without LF";
+    const bool line_starts = i >= 2 && head[i - 1] == '\n';
+    if (line_starts && (head[i] == ' ' || head[i] == '\t'))
+      return "folded header lines are obsolete and refused";
+  }
+  const size_t line_end = head.find("\r\n");
+  if (line_end == std::string_view::npos) return std::nullopt;
+  const std::string_view line = head.substr(0, line_end);
+  if (!line.ends_with(" HTTP/1.1") && !line.ends_with(" HTTP/1.0")) {
+    return "expected a request line that ends with HTTP/1.1 or HTTP/1.0";
+  }
+  return std::nullopt;
+}
+
 template <class Fields>
 Headers copy_fields(const Fields& fields) {
   Headers headers;
@@ -89,8 +114,7 @@ struct RequestParser::Beast {
   }
 };
 
-RequestParser::RequestParser(ParserLimits limits)
-    : limits_(limits), beast_(std::make_unique<Beast>(limits_, request_.body)) {}
+RequestParser::RequestParser(ParserLimits limits) : limits_(limits) {}
 RequestParser::~RequestParser() = default;
 
 ParseStatus RequestParser::refuse(int status, std::string message) {
@@ -100,6 +124,40 @@ ParseStatus RequestParser::refuse(int status, std::string message) {
 
 ParseStatus RequestParser::parse() {
   if (failure_.message.size() > 0) return ParseStatus::kFailed;
+  if (!head_done_) {
+    const ParseStatus head = check_head();
+    if (head != ParseStatus::kDone) return head;
+  }
+  if (!beast_) beast_ = std::make_unique<Beast>(limits_, request_.body);
+  return advance();
+}
+
+ParseStatus RequestParser::check_head() {
+  // An empty line before a request is passed over once (RFC 9112 2.2).
+  if (scanned_ == 0 && buffer_.starts_with("\r\n")) buffer_.erase(0, 2);
+  if (buffer_.empty()) return ParseStatus::kNeedMore;
+  if (buffer_ != "\r" && !is_token_character(buffer_.front())) {
+    return refuse(400, "expected an HTTP request, found other bytes");
+  }
+  const size_t end = buffer_.find("\r\n\r\n", scanned_);
+  const std::string_view head = std::string_view(buffer_).substr(0, end);
+  if (head.size() + 4 > limits_.head_bytes) {
+    return refuse(431,
+                  fmt::format("the request line and headers are larger than {} bytes", limits_.head_bytes));
+  }
+  if (auto problem = find_broken_line(head, scanned_)) return refuse(400, std::move(*problem));
+  if (end == std::string::npos) {
+    scanned_ = buffer_.size() < 3 ? 0 : buffer_.size() - 3;
+    return ParseStatus::kNeedMore;
+  }
+  const auto fields = std::count(head.begin(), head.end(), '\n');
+  if (fields > limits_.max_fields) {
+    return refuse(431, fmt::format("the request has more than {} header fields", limits_.max_fields));
+  }
+  return ParseStatus::kDone;
+}
+
+ParseStatus RequestParser::advance() {
   size_t consumed_total = 0;
   ParseStatus status = ParseStatus::kNeedMore;
   while (!beast_->parser.is_done()) {
@@ -114,7 +172,6 @@ ParseStatus RequestParser::parse() {
       if (buffer_.size() - consumed_total > limits_.head_bytes) {
         status = refuse(431, fmt::format("a header is larger than {} bytes", limits_.head_bytes));
       }
-      if (!head_done_) head_bytes_ += consumed;
       break;
     }
     if (error) {
@@ -122,12 +179,9 @@ ParseStatus RequestParser::parse() {
       status = ParseStatus::kFailed;
       break;
     }
-    if (!head_done_) {
-      head_bytes_ += consumed;
-      if (beast_->parser.is_header_done() && finish_head() == ParseStatus::kFailed) {
-        status = ParseStatus::kFailed;
-        break;
-      }
+    if (!head_done_ && beast_->parser.is_header_done() && finish_head() == ParseStatus::kFailed) {
+      status = ParseStatus::kFailed;
+      break;
     }
     if (request_.body.size() > limits_.body_bytes) {
       status = refuse(413, fmt::format("the body is larger than {} bytes", limits_.body_bytes));
@@ -147,20 +201,7 @@ ParseStatus RequestParser::finish_head() {
   request_.target = std::string(message.target());
   request_.http_1_0 = message.version() < 11;
   keeps_alive_ = beast_->parser.keep_alive();
-  if (head_bytes_ > limits_.head_bytes) {
-    return refuse(431,
-                  fmt::format("the request line and headers are larger than {} bytes", limits_.head_bytes));
-  }
-  const int hosts = request_.headers.count("Host");
-  if (hosts > 1 || (hosts == 0 && !request_.http_1_0)) {
-    return refuse(400, fmt::format("expected one Host header, found {}", hosts));
-  }
-  if (const auto coding = request_.headers.find("Transfer-Encoding")) {
-    if (request_.http_1_0) return refuse(400, "Transfer-Encoding is not part of HTTP/1.0");
-    if (!equals_ignoring_case(*coding, "chunked") || request_.headers.count("Transfer-Encoding") > 1) {
-      return refuse(501, "the only supported Transfer-Encoding is chunked");
-    }
-  }
+  if (check_framing() == ParseStatus::kFailed) return ParseStatus::kFailed;
   if (const auto expectation = request_.headers.find("Expect")) {
     if (!equals_ignoring_case(*expectation, "100-continue")) {
       return refuse(417, "the only supported expectation is 100-continue");
@@ -169,7 +210,7 @@ ParseStatus RequestParser::finish_head() {
   }
   std::string_view target = request_.target;
   if (target.starts_with("http://") || target.starts_with("https://")) {  // absolute form, RFC 9112 3.2.2
-    const size_t path = target.find('/', target.find("://") + 3);
+    const size_t path = target.find_first_of("/?", target.find("://") + 3);
     target = path == std::string_view::npos ? "/" : target.substr(path);
   }
   if (!target.starts_with('/')) return refuse(400, "expected a request target that starts with '/'");
@@ -179,13 +220,42 @@ ParseStatus RequestParser::finish_head() {
   return ParseStatus::kNeedMore;
 }
 
+// Whatever two readers of one stream could understand differently is refused.
+ParseStatus RequestParser::check_framing() {
+  const int hosts = request_.headers.count("Host");
+  if (hosts > 1 || (hosts == 0 && !request_.http_1_0)) {
+    return refuse(400, fmt::format("expected one Host header, found {}", hosts));
+  }
+  if (const auto length = request_.headers.find("Content-Length")) {
+    const bool digits =
+        !length->empty() && std::ranges::all_of(*length, [](char c) { return c >= '0' && c <= '9'; });
+    if (!digits || request_.headers.count("Content-Length") > 1) {
+      return refuse(400, "expected one Content-Length with decimal digits alone");
+    }
+  }
+  if (const auto coding = request_.headers.find("Transfer-Encoding")) {
+    if (request_.http_1_0) return refuse(400, "Transfer-Encoding is not part of HTTP/1.0");
+    if (!equals_ignoring_case(*coding, "chunked") || request_.headers.count("Transfer-Encoding") > 1) {
+      return refuse(501, "the only supported Transfer-Encoding is chunked");
+    }
+  }
+  return ParseStatus::kNeedMore;
+}
+
 HttpRequest RequestParser::take() {
   HttpRequest taken = std::move(request_);
   request_ = {};
   head_done_ = expects_continue_ = keeps_alive_ = in_chunk_header_ = false;
-  head_bytes_ = 0;
-  beast_ = std::make_unique<Beast>(limits_, request_.body);
+  scanned_ = 0;
+  beast_.reset();
+  if (buffer_.empty()) buffer_ = {};
   return taken;
+}
+
+void RequestParser::discard() {
+  beast_.reset();
+  request_ = {};
+  buffer_ = {};
 }
 
 struct ResponseParser::Beast {

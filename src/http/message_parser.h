@@ -1,8 +1,9 @@
 // Incremental HTTP/1.1 message parsing: bytes in, cut anywhere; requests or responses out. Pure (no sockets),
-// so it can be fuzzed. The grammar is Boost.Beast's; on top of it: limits on the whole head and on chunk
-// headers and trailers, and refusal of what invites request smuggling (any Transfer-Encoding but "chunked",
-// missing or doubled Host). Source: RFC 9112. Not thread safe. Memory: at most head limit + body limit + one
-// read.
+// so it can be fuzzed. The grammar is Boost.Beast's; on top of it: limits on the whole head, on its fields
+// and on chunk headers and trailers, and refusal of what invites request smuggling (any Transfer-Encoding but
+// "chunked", missing or doubled Host, doubled Content-Length, folded lines, bare CR or LF, NUL). A beginning
+// that cannot become a request fails at once, without waiting for its end. Source: RFC 9112. Not thread safe.
+// Memory: at most head limit + body limit + one read; next to nothing between messages.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +21,7 @@ namespace assay {
 struct ParserLimits {
   uint32_t head_bytes = 32 * 1024;
   uint64_t body_bytes = uint64_t{16} << 20;
+  int max_fields = 100;  // header fields of a request
 };
 
 enum class ParseStatus { kNeedMore, kDone, kFailed };
@@ -40,6 +42,8 @@ class RequestParser {
   // Goes as far as the bytes allow. After kFailed the connection must be closed.
   ParseStatus parse();
   size_t buffered_bytes() const { return buffer_.size(); }  // not consumed yet: pipelined requests
+  // What is held at the moment, for accounts of memory.
+  size_t held_bytes() const { return buffer_.capacity() + request_.body.capacity(); }
   bool head_done() const { return head_done_; }
   bool expects_continue() const { return expects_continue_; }
   bool keeps_alive() const { return keeps_alive_; }
@@ -48,17 +52,22 @@ class RequestParser {
   // After kDone: the message (peer, request_id and path_parameters are not filled). Ready for the next one
   // then.
   HttpRequest take();
+  void discard();  // frees what is held of a message that nobody wants any more; failure() stays
 
  private:
   struct Beast;
   ParseStatus refuse(int status, std::string message);
+  // Judges the head before Beast sees it: kDone when all of it is there and may be parsed.
+  ParseStatus check_head();
+  ParseStatus advance();
   ParseStatus finish_head();
+  ParseStatus check_framing();
 
   ParserLimits limits_;
   std::string buffer_;
-  std::unique_ptr<Beast> beast_;
+  std::unique_ptr<Beast> beast_;  // null between messages
   HttpRequest request_;
-  uint64_t head_bytes_ = 0;
+  size_t scanned_ = 0;  // bytes of an incomplete head that hold no end of it
   bool head_done_ = false;
   bool in_chunk_header_ = false;  // the last step wanted more of a chunk header or trailer
   bool expects_continue_ = false;

@@ -9,6 +9,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/log.h"
+#include "http/address_quota.h"
 #include "http/connection.h"
 
 namespace assay {
@@ -22,6 +24,13 @@ using http_internal::Socket;
 
 constexpr int kRefusedAtOnce = 64;  // connections over the limit that still hear why
 
+AddressQuota::Key address_key(const Socket& socket) {
+  error_code error;
+  const auto address = socket.remote_endpoint(error).address();
+  return address.is_v4() ? AddressQuota::key_of_v4(address.to_v4().to_bytes())
+                         : AddressQuota::key_of_v6(address.to_v6().to_bytes());
+}
+
 HttpResponse plain_error(int status, std::string_view message) {
   return text_response(status, std::string(message) + "\n");
 }
@@ -32,7 +41,8 @@ class AsioServer final : public HttpServer {
       : runtime_(std::make_shared<Runtime>(std::move(config))),
         acceptor_(asio::make_strand(runtime_->context)),
         retry_(acceptor_.get_executor()),
-        work_(asio::make_work_guard(runtime_->context)) {
+        work_(asio::make_work_guard(runtime_->context)),
+        quota_(runtime_->config.max_connections_per_address) {
     if (!runtime_->config.make_error) runtime_->config.make_error = plain_error;
     runtime_->on_closed = [this](uint64_t id) { forget(id); };
   }
@@ -50,13 +60,23 @@ class AsioServer final : public HttpServer {
     const std::scoped_lock lock(mutex_);
     return static_cast<int>(connections_.size());
   }
+  ServerCounters counters() const override;
+  uint64_t held_body_bytes() const override { return runtime_->held_body_bytes.load(); }
+  Result<void> reload_tls() override;
   void stop_accepting() override;
   bool drain(double timeout_seconds) override;
 
  private:
   using Acceptor = asio::basic_socket_acceptor<asio::ip::tcp, http_internal::Executor>;
 
+  struct Entry {
+    std::weak_ptr<Connection> connection;
+    AddressQuota::Key address;
+  };
+
+  Result<void> listen();
   void accept();
+  void admit(Socket socket);
   void on_accept(const error_code& error, Socket socket);
   void forget(uint64_t id);
   std::vector<std::shared_ptr<Connection>> living() const;
@@ -71,16 +91,34 @@ class AsioServer final : public HttpServer {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<uint64_t, std::weak_ptr<Connection>> connections_;
+  std::map<uint64_t, Entry> connections_;
+  AddressQuota quota_;
+  std::shared_ptr<const TlsContext> tls_;  // null: plain HTTP
+  ServerCounters counters_;                // but for what the connections count
   uint64_t next_id_ = 0;
 };
 
 Result<void> AsioServer::open(std::vector<Route> routes) {
-  const ServerConfig& config = runtime_->config;
+  ServerConfig& config = runtime_->config;
   for (Route& route : routes) {
     RETURN_IF_ERROR(runtime_->router.add(route.method, route.pattern, runtime_->handlers.size()));
     runtime_->handlers.push_back(std::move(route.handler));
   }
+  ASSIGN_OR_RETURN(config.cors, check_cors_policy(config.cors));
+  if (config.tls) RETURN_IF_ERROR(reload_tls());
+  RETURN_IF_ERROR(listen());
+  accept();
+  for (int i = 0; i < std::max(1, config.io_threads); ++i) {
+    threads_.emplace_back([runtime = runtime_] {
+      pthread_setname_np(pthread_self(), "http-io");
+      runtime->context.run();
+    });
+  }
+  return {};
+}
+
+Result<void> AsioServer::listen() {
+  const ServerConfig& config = runtime_->config;
   error_code error;
   const auto host = asio::ip::make_address(config.address, error);
   if (error) {
@@ -90,6 +128,10 @@ Result<void> AsioServer::open(std::vector<Route> routes) {
   const std::string where = fmt::format("{}:{}", config.address, config.port);
   acceptor_.open(endpoint.protocol(), error);
   if (!error) acceptor_.set_option(asio::socket_base::reuse_address(true), error);
+  // Connections inherit these; otherwise the system lets each grow to several MiB.
+  error_code ignored;
+  acceptor_.set_option(asio::socket_base::send_buffer_size(config.socket_buffer_bytes), ignored);
+  acceptor_.set_option(asio::socket_base::receive_buffer_size(config.socket_buffer_bytes), ignored);
   if (!error) acceptor_.bind(endpoint, error);
   if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
   if (error == asio::error::address_in_use) {
@@ -100,14 +142,25 @@ Result<void> AsioServer::open(std::vector<Route> routes) {
   port_ = acceptor_.local_endpoint(error).port();
   address_ = host.is_v6() ? fmt::format("[{}]:{}", config.address, port_)
                           : fmt::format("{}:{}", config.address, port_);
-  accept();
-  for (int i = 0; i < std::max(1, config.io_threads); ++i) {
-    threads_.emplace_back([runtime = runtime_] {
-      pthread_setname_np(pthread_self(), "http-io");
-      runtime->context.run();
-    });
-  }
   return {};
+}
+
+Result<void> AsioServer::reload_tls() {
+  const auto& files = runtime_->config.tls;
+  if (!files) return fail(ErrorCode::kInvalidArgument, "TLS", "this server was started without certificate");
+  ASSIGN_OR_RETURN(auto loaded, TlsContext::load(*files));
+  if (!loaded->warning().empty()) log_warning("{}: {}", files->certificate_file, loaded->warning());
+  const std::scoped_lock lock(mutex_);
+  tls_ = std::move(loaded);
+  return {};
+}
+
+ServerCounters AsioServer::counters() const {
+  const std::scoped_lock lock(mutex_);
+  ServerCounters all = counters_;
+  all.failed_handshakes = runtime_->failed_handshakes.load();
+  all.timed_out = runtime_->timed_out.load();
+  return all;
 }
 
 void AsioServer::accept() {
@@ -127,37 +180,56 @@ void AsioServer::on_accept(const error_code& error, Socket socket) {
     });
     return;
   }
+  admit(std::move(socket));
+  accept();
+}
+
+void AsioServer::admit(Socket socket) {
+  const ServerConfig& config = runtime_->config;
+  const AddressQuota::Key address = address_key(socket);
   std::shared_ptr<Connection> connection;
-  int count = 0;
+  int excess = 0;
+  bool within_quota = false;
   {
     const std::scoped_lock lock(mutex_);
     const uint64_t id = next_id_++;
-    connection = std::make_shared<Connection>(runtime_, std::move(socket), id);
-    connections_.emplace(id, connection);
-    count = static_cast<int>(connections_.size());
+    connection = std::make_shared<Connection>(runtime_, std::move(socket), id, tls_);
+    connections_.emplace(id, Entry{connection, address});
+    excess = static_cast<int>(connections_.size()) - config.max_connections;
+    within_quota = quota_.enter(address);
+    ++counters_.accepted;
+    if (excess > 0) {
+      ++counters_.refused_total;
+    } else if (!within_quota) {
+      ++counters_.refused_per_address;
+    }
   }
-  const int limit = runtime_->config.max_connections;
-  if (count <= limit) {
-    connection->start();
-  } else if (count <= limit + kRefusedAtOnce) {
-    connection->refuse(503, fmt::format("too many connections (the limit is {})", limit));
-  } else {
+  if (excess > kRefusedAtOnce) {
     connection->cut();
+  } else if (excess > 0) {
+    connection->refuse(503, fmt::format("too many connections (the limit is {})", config.max_connections));
+  } else if (!within_quota) {
+    connection->refuse(429, fmt::format("too many connections from your address (the limit is {})",
+                                        config.max_connections_per_address));
+  } else {
+    connection->start();
   }
-  accept();
 }
 
 void AsioServer::forget(uint64_t id) {
   const std::scoped_lock lock(mutex_);
-  connections_.erase(id);
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  quota_.leave(found->second.address);
+  connections_.erase(found);
   changed_.notify_all();
 }
 
 std::vector<std::shared_ptr<Connection>> AsioServer::living() const {
   const std::scoped_lock lock(mutex_);
   std::vector<std::shared_ptr<Connection>> found;
-  for (const auto& [id, weak] : connections_) {
-    if (auto connection = weak.lock()) found.push_back(std::move(connection));
+  for (const auto& [id, entry] : connections_) {
+    if (auto connection = entry.connection.lock()) found.push_back(std::move(connection));
   }
   return found;
 }

@@ -46,6 +46,7 @@ class RawSocket {
   RawSocket& operator=(const RawSocket&) = delete;
 
   bool connected() const { return connected_; }
+  int descriptor() const { return fd_; }
   void close() {
     if (fd_ >= 0) ::close(fd_);
     fd_ = -1;
@@ -107,6 +108,16 @@ class RawSocket {
       response.body.swap(input_);
     }
     return response;
+  }
+
+  // At most `n` bytes as they come, thrown away; 0 when the peer has ended or nothing came within a second.
+  size_t take_some(size_t n) {
+    pollfd waiting{fd_, POLLIN, 0};
+    if (ended_ || ::poll(&waiting, 1, 1000) <= 0) return 0;
+    std::string bytes(n, ' ');
+    const ssize_t got = ::recv(fd_, bytes.data(), n, 0);
+    ended_ = got <= 0;
+    return got <= 0 ? 0 : static_cast<size_t>(got);
   }
 
   const std::string& input() const { return input_; }
