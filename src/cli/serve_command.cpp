@@ -17,6 +17,7 @@
 #include "cli/command.h"
 #include "cli/known_models.h"
 #include "cli/model_options.h"
+#include "cli/serve_net_options.h"
 #include "cli/shutdown_signals.h"
 #include "records/plan.h"
 #include "serve/api_server.h"
@@ -32,6 +33,7 @@ struct ServeFlags {
   std::string plan;
   std::string host = "127.0.0.1";
   int port = 8000;
+  ServeNetOptions net;
   std::string model_name;
   std::string chat_template;
   std::string kv_memory;
@@ -172,15 +174,18 @@ Result<void> try_port(const ServeFlags& flags) {
   return {};
 }
 
-Result<int> serve_until_signal(const ServeFlags& flags, const LoadedModel& loaded,
+Result<int> serve_until_signal(const ServeFlags& flags, ServerConfig http, const LoadedModel& loaded,
                                std::shared_ptr<Engine> engine) {
   ASSIGN_OR_RETURN(const ShutdownSignals signals, ShutdownSignals::install());
   ServeConfig config;
+  config.http = std::move(http);
   config.http.address = flags.host;
   config.http.port = static_cast<uint16_t>(flags.port);
+  config.limits.max_json_depth = flags.net.max_json_depth;
+  const bool secure = config.http.tls.has_value();
   ASSIGN_OR_RETURN(const auto server,
                    ApiServer::start(std::move(config), served_model(flags, loaded, engine)));
-  say("address    http://{}", server->address());
+  say("address    {}://{}", secure ? "https" : "http", server->address());
   ASSIGN_OR_RETURN(const double canary_seconds, try_canary(loaded, *engine));
   server->set_ready();
   say("ready      canary answered in {}", format_seconds(canary_seconds));
@@ -203,6 +208,7 @@ Result<void> apply_chat_template(const ServeFlags& flags, LoadedModel& loaded) {
 Result<int> run_serve(ServeFlags flags) {
   if (flags.host == "localhost") flags.host = "127.0.0.1";
   if (flags.log_requests) set_log_level(LogLevel::kDebug);
+  ASSIGN_OR_RETURN(ServerConfig http, server_config(flags.net));
   ASSIGN_OR_RETURN(const std::optional<Plan> plan, apply_plan(flags));
   if (!flags.dry_run) RETURN_IF_ERROR(try_port(flags));
   const uint64_t available_before = available_memory_bytes();
@@ -224,7 +230,7 @@ Result<int> run_serve(ServeFlags flags) {
   print_memory(*engine, flags, available_before);
   if (!loaded.has_template()) say("note       no chat: {}", loaded.template_error());
   if (flags.dry_run) return kExitDone;
-  return serve_until_signal(flags, loaded, std::move(engine));
+  return serve_until_signal(flags, std::move(http), loaded, std::move(engine));
 }
 
 }  // namespace
@@ -240,6 +246,7 @@ Run configure_serve_command(CLI::App& app) {
   app.add_option("--port", flags->port, "port; 0 picks a free one")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
+  add_serve_net_options(app, flags->net);
   app.add_option("--model-name", flags->model_name, "name in the API; \"default\" is accepted too");
   app.add_option("--chat-template", flags->chat_template,
                  "file with a chat template (Jinja) to use in place of the checkpoint's");

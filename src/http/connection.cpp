@@ -226,7 +226,9 @@ void Connection::advance() {
     body_end_ = now + to_duration(runtime_->config.body_total_seconds);
     set_deadline(std::min(body_end_, now + to_duration(runtime_->config.body_timeout_seconds)));
   }
-  if (!account_body()) return answer_failure(503, "the server holds as many request bodies as it may");
+  if (!account_body()) {
+    return answer_failure(503, "the server holds as many request bodies as it may", "too_many_bodies");
+  }
   if (parser_.head_done() && parser_.expects_continue() && !continue_sent_) send_continue();
   read_some();
 }
@@ -309,12 +311,12 @@ void Connection::handle(HttpRequest request, Router::Match match) {
   }
 }
 
-HttpResponse Connection::make_error(int status, std::string_view message) const {
-  return runtime_->config.make_error(status, message);
+HttpResponse Connection::make_error(int status, std::string_view message, std::string_view code) const {
+  return runtime_->config.make_error(status, code.empty() ? error_code_of(status) : code, message);
 }
 
 // The stream of requests is broken or unwelcome: one answer, then the end.
-void Connection::answer_failure(int status, std::string_view message) {
+void Connection::answer_failure(int status, std::string_view message, std::string_view code) {
   if (state_ == State::kClosed) return;
   state_ = State::kBusy;
   account_body();
@@ -322,7 +324,7 @@ void Connection::answer_failure(int status, std::string_view message) {
   input_ended_ = true;  // nothing more is parsed; linger() reads what is left
   exchange_ = std::make_shared<Exchange>(
       weak_from_this(), ExchangeSettings{"", "", make_request_id(), false, true, size_t{1} << 20});
-  exchange_->respond(make_error(status, message));
+  exchange_->respond(make_error(status, message, code));
   parser_.discard();
 }
 

@@ -77,7 +77,7 @@ class Connection final : public ExchangeTransport, public std::enable_shared_fro
   void send_continue();
   void dispatch();
   void handle(HttpRequest request, Router::Match match);
-  void answer_failure(int status, std::string_view message);
+  void answer_failure(int status, std::string_view message, std::string_view code = {});
   void write_now();
   void write_output(size_t& burst_bytes);
   void on_blocked(Channel::Status wanted);
@@ -87,7 +87,7 @@ class Connection final : public ExchangeTransport, public std::enable_shared_fro
   void close();
   void set_deadline(Clock::time_point when);
   void on_deadline();
-  HttpResponse make_error(int status, std::string_view message) const;
+  HttpResponse make_error(int status, std::string_view message, std::string_view code = {}) const;
 
   const std::shared_ptr<Runtime> runtime_;
   Socket socket_;

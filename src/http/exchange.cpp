@@ -134,7 +134,7 @@ void Exchange::post(std::function<void()> work) {
   if (const auto transport = transport_.lock()) transport->post(std::move(work));
 }
 
-void Exchange::abandon(const std::function<HttpResponse(int, std::string_view)>& make_error) {
+void Exchange::abandon(const ErrorMaker& make_error) {
   bool streaming = false;
   {
     const std::scoped_lock lock(mutex_);
@@ -142,7 +142,7 @@ void Exchange::abandon(const std::function<HttpResponse(int, std::string_view)>&
     streaming = streaming_;
   }
   if (!streaming) {
-    respond(make_error(500, "the request was dropped without an answer"));
+    respond(make_error(500, error_code_of(500), "the request was dropped without an answer"));
     return;
   }
   // A stream without its end must not look complete: cut the connection.

@@ -46,7 +46,7 @@ class Exchange {
   void on_disconnect(std::function<void()> callback);
   bool disconnected() const;
   void post(std::function<void()> work);
-  void abandon(const std::function<HttpResponse(int, std::string_view)>& make_error);
+  void abandon(const ErrorMaker& make_error);
 
   // I/O thread.
   struct Ready {

@@ -127,6 +127,32 @@ std::string_view reason_phrase(int status) {
   }
 }
 
+std::string_view error_code_of(int status) {
+  switch (status) {
+    case 403:
+      return "origin_not_allowed";
+    case 404:
+      return "unknown_url";
+    case 405:
+      return "method_not_allowed";
+    case 408:
+      return "request_timeout";
+    case 413:
+      return "request_too_large";
+    case 417:
+      return "unsupported_expectation";
+    case 429:
+    case 503:
+      return "too_many_connections";
+    case 431:
+      return "headers_too_large";
+    case 501:
+      return "unsupported_transfer_encoding";
+    default:
+      return status >= 500 ? "internal_error" : "bad_request";
+  }
+}
+
 bool is_valid_request_id(std::string_view id) {
   if (id.empty() || id.size() > 128) return false;
   return std::all_of(id.begin(), id.end(), [](char c) {

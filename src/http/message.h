@@ -69,6 +69,10 @@ HttpResponse text_response(int status, std::string body,
 // "Not Found"; "Unknown" for codes without a registered reason.
 std::string_view reason_phrase(int status);
 
+// What an HTTP server's own failure of that status is called: 404 "unknown_url", 405 "method_not_allowed",
+// 408 "request_timeout", ...; "bad_request" and "internal_error" for the others below and from 500.
+std::string_view error_code_of(int status);
+
 // 1..128 characters of [A-Za-z0-9._:-]: what is accepted as X-Request-Id (safe in logs and headers).
 bool is_valid_request_id(std::string_view id);
 std::string make_request_id();  // "req-" and 32 hexadecimal digits of system randomness

@@ -31,7 +31,7 @@ AddressQuota::Key address_key(const Socket& socket) {
                          : AddressQuota::key_of_v6(address.to_v6().to_bytes());
 }
 
-HttpResponse plain_error(int status, std::string_view message) {
+HttpResponse plain_error(int status, std::string_view, std::string_view message) {
   return text_response(status, std::string(message) + "\n");
 }
 

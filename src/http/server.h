@@ -50,6 +50,10 @@ class Responder {
 
 using Handler = std::function<void(HttpRequest request, std::shared_ptr<Responder> responder)>;
 
+// The answer to a failure that the server finds itself. `code` names it for programs: error_code_of(status)
+// in message.h, or "too_many_bodies" for the 503 of ServerConfig::max_held_body_bytes.
+using ErrorMaker = std::function<HttpResponse(int status, std::string_view code, std::string_view message)>;
+
 // What was answered, for logs and metrics.
 struct AccessRecord {
   std::string method;
@@ -94,7 +98,7 @@ struct ServerConfig {
 
   // The body of answers that the server makes itself (400, 403, 404, 405, 408, 413, 417, 429, 431, 500,
   // 501, 503). Default: plain text.
-  std::function<HttpResponse(int status, std::string_view message)> make_error;
+  ErrorMaker make_error;
   std::function<void(const AccessRecord&)> on_access;  // on an I/O thread
 };
 

@@ -13,29 +13,6 @@ json::value text_or_null(std::string_view text) {
   return text.empty() ? json::value(nullptr) : json::value(json::string(text));
 }
 
-std::string_view http_code(int status) {
-  switch (status) {
-    case 404:
-      return "unknown_url";
-    case 405:
-      return "method_not_allowed";
-    case 408:
-      return "request_timeout";
-    case 413:
-      return "request_too_large";
-    case 417:
-      return "unsupported_expectation";
-    case 431:
-      return "headers_too_large";
-    case 501:
-      return "unsupported_transfer_encoding";
-    case 503:
-      return "too_many_connections";
-    default:
-      return status >= 500 ? "internal_error" : "bad_request";
-  }
-}
-
 }  // namespace
 
 std::string to_json(const ApiError& error) {
@@ -57,10 +34,12 @@ HttpResponse to_response(const ApiError& error) {
   return response;
 }
 
-ApiError http_failure(int status, std::string_view message) {
-  ApiError error{.status = status, .message = std::string(message), .code = std::string(http_code(status))};
+ApiError http_failure(int status, std::string_view code, std::string_view message) {
+  ApiError error{.status = status, .message = std::string(message), .code = std::string(code)};
   if (status >= 500) error.type = "server_error";
-  if (status == 503) error.retry_after_seconds = 1;
+  if (status == 429) error.type = "rate_limit_error";
+  if (status == 403) error.type = "permission_error";
+  if (status == 429 || status == 503) error.retry_after_seconds = 1;
   return error;
 }
 

@@ -29,7 +29,7 @@ std::string to_json(const ApiError& error);
 HttpResponse to_response(const ApiError& error);
 
 // What the HTTP layer refuses by itself: unknown routes, wrong methods, limits, broken messages.
-ApiError http_failure(int status, std::string_view message);
+ApiError http_failure(int status, std::string_view code, std::string_view message);
 // What the engine refuses or reports.
 ApiError engine_failure(const Error& error);
 

@@ -51,8 +51,8 @@ class OpenAiServer final : public ApiServer {
 
 Result<void> OpenAiServer::open() {
   ServerConfig http = state_.config.http;
-  http.make_error = [](int status, std::string_view message) {
-    return to_response(http_failure(status, message));
+  http.make_error = [](int status, std::string_view code, std::string_view message) {
+    return to_response(http_failure(status, code, message));
   };
   http.on_access = [this, chained = state_.config.http.on_access](const AccessRecord& record) {
     state_.serve_metrics.count_request(record);

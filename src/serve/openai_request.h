@@ -28,6 +28,7 @@ struct ApiLimits {
   int max_messages = 4096;
   int max_stop = 16;          // stop strings
   int max_stop_bytes = 1024;  // of one
+  int max_json_depth = 32;
 };
 
 struct GenerationOptions {
