@@ -4,18 +4,17 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/json/parser.hpp>
 #include <charconv>
 #include <limits>
 
 #include "serve/field_reader.h"
+#include "serve/json_body.h"
 
 namespace assay {
 namespace {
 
 namespace json = boost::json;
 
-constexpr size_t kMaxDepth = 32;
 constexpr int64_t kMaxTokens = std::numeric_limits<int32_t>::max();
 
 struct Unsupported {
@@ -39,30 +38,6 @@ constexpr std::array kUnsupported = {
     Unsupported{"prompt_cache_key", "null"},
     Unsupported{"safety_identifier", "null"},
 };
-
-ApiResult<json::object> parse_body(std::string_view body) {
-  const auto refuse = [](std::string message, std::string code) {
-    return std::unexpected(ApiError{.status = 400, .message = std::move(message), .code = std::move(code)});
-  };
-  if (body.empty()) return refuse("the body is empty; expected a JSON object", "invalid_json");
-  json::parse_options options;
-  options.max_depth = kMaxDepth;
-  json::parser parser({}, options);
-  json::error_code error;
-  const size_t position = parser.write(body.data(), body.size(), error);
-  if (error == json::error::too_deep) {
-    return refuse(fmt::format("the JSON body is nested deeper than {} levels", kMaxDepth), "json_too_deep");
-  }
-  if (error) {
-    return refuse(fmt::format("the body is not valid JSON: {} at byte {}", error.message(), position),
-                  "invalid_json");
-  }
-  json::value value = parser.release();
-  if (!value.is_object()) {
-    return refuse("expected a JSON object, found " + describe_json(value), "invalid_json");
-  }
-  return std::move(value.get_object());
-}
 
 void read_seed(FieldReader& fields, SamplingParams& sampling) {
   const json::value* seed = fields.any("seed");
@@ -331,7 +306,7 @@ void read_prompts(FieldReader& fields, const ApiLimits& limits, std::vector<Prom
 }  // namespace
 
 ApiResult<ChatCompletionRequest> parse_chat_request(std::string_view body, const ApiLimits& limits) {
-  auto object = parse_body(body);
+  auto object = parse_json_body(body, limits.max_json_depth);
   if (!object) return std::unexpected(object.error());
   FieldReader fields(*object);
   ChatCompletionRequest request;
@@ -349,7 +324,7 @@ ApiResult<ChatCompletionRequest> parse_chat_request(std::string_view body, const
 }
 
 ApiResult<CompletionRequest> parse_completion_request(std::string_view body, const ApiLimits& limits) {
-  auto object = parse_body(body);
+  auto object = parse_json_body(body, limits.max_json_depth);
   if (!object) return std::unexpected(object.error());
   FieldReader fields(*object);
   CompletionRequest request;
