@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -17,8 +18,9 @@
 #include "cli/command.h"
 #include "cli/known_models.h"
 #include "cli/model_options.h"
+#include "cli/serve_api_options.h"
 #include "cli/serve_net_options.h"
-#include "cli/shutdown_signals.h"
+#include "cli/serve_signals.h"
 #include "records/plan.h"
 #include "serve/api_server.h"
 #include "tune/model_identity.h"
@@ -45,6 +47,7 @@ struct ServeFlags {
   double drain_seconds = 30;
   bool dry_run = false;
   bool log_requests = false;
+  ServeApiOptions api;
 };
 
 template <class... Args>
@@ -174,22 +177,35 @@ Result<void> try_port(const ServeFlags& flags) {
   return {};
 }
 
+void reload(const ServeFlags& flags, ApiServer& server) {
+  const auto tenants = read_tenants(flags.api);
+  if (!tenants) {
+    log_error("keys and limits stay as they were: {}", tenants.error().message());
+    return;
+  }
+  // What began with keys goes on with keys, and the other way round.
+  if (!flags.api.api_keys.empty()) server.replace_tenants(*tenants);
+  say("keys       {}", describe_tenants(flags.api, *tenants));
+}
+
 Result<int> serve_until_signal(const ServeFlags& flags, ServerConfig http, const LoadedModel& loaded,
                                std::shared_ptr<Engine> engine) {
-  ASSIGN_OR_RETURN(const ShutdownSignals signals, ShutdownSignals::install());
+  ASSIGN_OR_RETURN(const ServeSignals signals, ServeSignals::install());
   ServeConfig config;
   config.http = std::move(http);
   config.http.address = flags.host;
   config.http.port = static_cast<uint16_t>(flags.port);
   config.limits.max_json_depth = flags.net.max_json_depth;
   const bool secure = config.http.tls.has_value();
+  ASSIGN_OR_RETURN(config.tenants, read_tenants(flags.api));
+  say("keys       {}", describe_tenants(flags.api, config.tenants));
   ASSIGN_OR_RETURN(const auto server,
                    ApiServer::start(std::move(config), served_model(flags, loaded, engine)));
   say("address    {}://{}", secure ? "https" : "http", server->address());
   ASSIGN_OR_RETURN(const double canary_seconds, try_canary(loaded, *engine));
   server->set_ready();
   say("ready      canary answered in {}", format_seconds(canary_seconds));
-  signals.wait();
+  while (signals.wait() == SIGHUP) reload(flags, *server);
   say("draining   up to {} for running requests; a second signal ends at once",
       format_seconds(flags.drain_seconds));
   const bool clean = server->drain(flags.drain_seconds);
@@ -210,6 +226,7 @@ Result<int> run_serve(ServeFlags flags) {
   if (flags.log_requests) set_log_level(LogLevel::kDebug);
   ASSIGN_OR_RETURN(ServerConfig http, server_config(flags.net));
   ASSIGN_OR_RETURN(const std::optional<Plan> plan, apply_plan(flags));
+  RETURN_IF_ERROR(read_tenants(flags.api));  // before minutes are spent on loading
   if (!flags.dry_run) RETURN_IF_ERROR(try_port(flags));
   const uint64_t available_before = available_memory_bytes();
   const Stopwatch clock;
@@ -271,6 +288,7 @@ Run configure_serve_command(CLI::App& app) {
       ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
   app.add_flag("--dry-run", flags->dry_run, "load, print the memory account and end");
+  add_api_options(app, flags->api);
   app.add_flag("--log-requests", flags->log_requests, "log every request");
   return [flags] {
     const auto code = run_serve(*flags);

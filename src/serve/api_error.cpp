@@ -28,6 +28,7 @@ HttpResponse json_response(int status, std::string body) {
 
 HttpResponse to_response(const ApiError& error) {
   HttpResponse response = json_response(error.status, to_json(error));
+  for (const Header& field : error.headers) response.headers.add(field.name, field.value);
   if (error.retry_after_seconds) {
     response.headers.add("Retry-After", std::to_string(*error.retry_after_seconds));
   }

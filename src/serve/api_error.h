@@ -19,6 +19,7 @@ struct ApiError {
   std::string param;  // the field at fault, or empty
   std::string code;   // machine-readable, or empty
   std::optional<int> retry_after_seconds;
+  Headers headers;  // further ones
 };
 
 template <class T>

@@ -9,6 +9,7 @@
 #include "serve/generation_routes.h"
 #include "serve/server_state.h"
 #include "serve/status_routes.h"
+#include "serve/usage_routes.h"
 
 namespace assay {
 namespace {
@@ -23,6 +24,7 @@ std::vector<HttpServer::Route> all_routes(ServerState& state) {
   std::vector<HttpServer::Route> routes;
   append(routes, status_routes(state));
   append(routes, generation_routes(state));
+  append(routes, usage_routes(state));
   return routes;
 }
 
@@ -42,6 +44,7 @@ class OpenAiServer final : public ApiServer {
   uint16_t port() const override { return http_->port(); }
   std::string address() const override { return http_->address(); }
   MetricRegistry& metrics() override { return state_.metrics; }
+  void replace_tenants(const TenantTable& table) override { state_.tenants.replace(table); }
   bool drain(double timeout_seconds) override;
 
  private:

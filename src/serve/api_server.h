@@ -28,6 +28,8 @@ class ApiServer {
   virtual uint16_t port() const = 0;
   virtual std::string address() const = 0;  // "127.0.0.1:8080"
   virtual MetricRegistry& metrics() = 0;
+  // Keys and limits from now on; requests that run go on.
+  virtual void replace_tenants(const TenantTable& table) = 0;
 
   // No new requests (503 on connections that are open); running ones may end within the time, then they are
   // cut with an error. True when nothing had to be cut. Blocks.

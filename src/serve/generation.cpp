@@ -34,6 +34,7 @@ Generation::Generation(Engine& engine, ServeMetrics& metrics, GenerationSpec spe
                        std::shared_ptr<Responder> responder)
     : engine_(engine),
       metrics_(metrics),
+      admission_(std::move(spec.admission)),
       spec_(std::move(spec)),
       responder_(std::move(responder)),
       choices_(spec_.prompts.size() * static_cast<size_t>(spec_.options.n)),
@@ -54,6 +55,7 @@ void Generation::run() {
     request.sampling = sampling_of_choice(spec_.options.sampling, static_cast<int>(i % n));
     request.max_tokens = static_cast<int>(spec_.options.max_tokens);
     request.stop = spec_.options.stop;
+    request.ignore_end_of_generation = spec_.options.ignore_eos;
     const AnswerShape& shape = spec_.shape;
     if (shape.grammar != nullptr)
       request.constraint = make_grammar_constraint(shape.grammar, shape.grammar_trigger);
@@ -69,11 +71,17 @@ void Generation::run() {
     const std::scoped_lock lock(mutex_);
     for (size_t i = 0; i < ids.size(); ++i) choices_[i].id = ids[i];
     refused_ = error.has_value();
+    if (refused_) {
+      admission_->withdraw();
+      admission_.reset();
+    }
     accepted_ = !refused_;
     if (accepted_ && spec_.options.stream) {
-      responder_->start_stream(200, {{"Content-Type", "text/event-stream; charset=utf-8"},
-                                     {"Cache-Control", "no-cache"},
-                                     {"X-Accel-Buffering", "no"}});
+      Headers headers = spec_.headers;
+      headers.add("Content-Type", "text/event-stream; charset=utf-8");
+      headers.add("Cache-Control", "no-cache");
+      headers.add("X-Accel-Buffering", "no");
+      responder_->start_stream(200, std::move(headers));
       if (!early_.empty()) responder_->send(std::exchange(early_, {}));
     }
     if (accepted_ && unfinished_ == 0) spec_.options.stream ? end_stream() : respond_whole();
@@ -109,6 +117,7 @@ void Generation::on_token(size_t index, const TokenEvent& event) {
     metrics_.observe_token_gap(now - choice.last_token_at);
   }
   choice.last_token_at = now;
+  admission_->count_completion(1);
   if (wants_logprobs()) {
     TokenLogprobs named = name_logprobs(event, engine_.tokenizer());
     if (choice.held.empty()) choice.held_offset = choice.characters;
@@ -177,6 +186,7 @@ void Generation::on_finish(size_t index, const Completion& completion) {
   choice.completion = completion;
   --unfinished_;
   if (refused_) return;
+  count_use(index);
   if (spec_.options.stream) {
     const bool ended_well =
         completion.reason == FinishReason::kStop || completion.reason == FinishReason::kLength;
@@ -188,6 +198,16 @@ void Generation::on_finish(size_t index, const Completion& completion) {
   if (unfinished_ > 0) return;
   metrics_.observe_request(clock_.seconds());
   if (accepted_) spec_.options.stream ? end_stream() : respond_whole();
+}
+
+// What the sequence's tokens have not told: its end, and what its prompt took from the cache.
+void Generation::count_use(size_t index) {
+  const Choice& choice = choices_[index];
+  const Usage& usage = choice.completion.usage;
+  admission_->count_completion(std::max<int64_t>(0, usage.completion_tokens - choice.tokens));
+  if (index % static_cast<size_t>(spec_.options.n) == 0)
+    admission_->count_cached_prompt(usage.cached_prompt_tokens);
+  if (unfinished_ == 0) admission_.reset();
 }
 
 void Generation::stream_piece(size_t index, std::string_view text, std::span<const ToolCallPiece> calls,
@@ -264,8 +284,10 @@ void Generation::respond_whole() {
       out.tool_calls = std::move(choice.tool_calls);
       if (self->wants_logprobs()) out.logprobs = std::move(choice.logprobs);
     }
-    self->responder_->respond(
-        json_response(200, whole_response(self->spec_.identity, finished, self->totals())));
+    HttpResponse response =
+        json_response(200, whole_response(self->spec_.identity, finished, self->totals()));
+    for (const Header& field : self->spec_.headers) response.headers.add(field.name, field.value);
+    self->responder_->respond(std::move(response));
   });
 }
 

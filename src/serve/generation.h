@@ -21,6 +21,7 @@
 #include "serve/openai_response.h"
 #include "serve/serve_metrics.h"
 #include "serve/tool_call_parser.h"
+#include "tenants/tenant.h"
 
 namespace assay {
 
@@ -29,6 +30,8 @@ struct GenerationSpec {
   GenerationOptions options;
   std::vector<std::vector<int32_t>> prompts;  // each gives options.n choices
   AnswerShape shape;                          // of every choice
+  std::shared_ptr<Tenant::Admission> admission;
+  Headers headers;  // of the answer, besides its own
 };
 
 class Generation : public std::enable_shared_from_this<Generation> {
@@ -71,11 +74,13 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void end_stream();
   void respond_whole();
   void cancel_all();
+  void count_use(size_t index);
   UsageTotals totals() const;
   bool wants_logprobs() const { return spec_.options.sampling.logprobs; }
 
   Engine& engine_;
   ServeMetrics& metrics_;
+  std::shared_ptr<Tenant::Admission> admission_;  // until the last sequence has ended
   const GenerationSpec spec_;
   const std::shared_ptr<Responder> responder_;
   const Stopwatch clock_;  // since the request was received

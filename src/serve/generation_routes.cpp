@@ -28,7 +28,19 @@ ResponseIdentity identity(const ServerState& state, Endpoint endpoint, const Gen
           .chunk_usage_null = options.include_usage};
 }
 
-void complete_chat(ServerState& state, const HttpRequest& request, const ResponderPtr& responder) {
+// The last refusal: the tenant's limits.
+void start(ServerState& state, GenerationSpec spec, const Caller& caller, const ResponderPtr& responder) {
+  int64_t prompt_tokens = 0;
+  for (const auto& prompt : spec.prompts) prompt_tokens += static_cast<int64_t>(prompt.size());
+  auto admission = admit(caller, prompt_tokens);
+  if (!admission) return responder->respond(to_response(admission.error()));
+  spec.admission = std::move(*admission);
+  spec.headers = rate_limit_headers(*caller.tenant);
+  Generation::start(*state.model.engine, state.serve_metrics, std::move(spec), responder);
+}
+
+void complete_chat(ServerState& state, const HttpRequest& request, const ResponderPtr& responder,
+                   const Caller& caller) {
   if (const auto refusal = refuse(state, request)) return responder->respond(to_response(*refusal));
   auto parsed = parse_chat_request(request.body, state.config.limits);
   if (!parsed) return responder->respond(to_response(parsed.error()));
@@ -45,11 +57,12 @@ void complete_chat(ServerState& state, const HttpRequest& request, const Respond
     return responder->respond(to_response(*refusal));
   }
   ResponseIdentity own = identity(state, Endpoint::kChat, options);
-  Generation::start(*state.model.engine, state.serve_metrics,
-                    {std::move(own), std::move(options), std::move(prompts), std::move(*shape)}, responder);
+  start(state, {std::move(own), std::move(options), std::move(prompts), std::move(*shape)}, caller,
+        responder);
 }
 
-void complete_text(ServerState& state, const HttpRequest& request, const ResponderPtr& responder) {
+void complete_text(ServerState& state, const HttpRequest& request, const ResponderPtr& responder,
+                   const Caller& caller) {
   if (const auto refusal = refuse(state, request)) return responder->respond(to_response(*refusal));
   auto parsed = parse_completion_request(request.body, state.config.limits);
   if (!parsed) return responder->respond(to_response(parsed.error()));
@@ -72,8 +85,8 @@ void complete_text(ServerState& state, const HttpRequest& request, const Respond
   auto shape = shape_of_completion(*parsed, state.grammars);
   if (!shape) return responder->respond(to_response(shape.error()));
   ResponseIdentity own = identity(state, Endpoint::kCompletion, options);
-  Generation::start(*state.model.engine, state.serve_metrics,
-                    {std::move(own), std::move(options), std::move(prompts), std::move(*shape)}, responder);
+  start(state, {std::move(own), std::move(options), std::move(prompts), std::move(*shape)}, caller,
+        responder);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ namespace {
 
 namespace json = boost::json;
 
+constexpr int64_t kMaxPriority = 1000;
 constexpr int64_t kMaxTokens = std::numeric_limits<int32_t>::max();
 
 struct Unsupported {
@@ -140,6 +141,9 @@ void read_common(FieldReader& fields, const ApiLimits& limits, GenerationOptions
   read_stream_options(fields, options);
   options.response_format = read_response_format(fields);
   fields.text("user");
+  if (const auto priority = fields.integer("priority", -kMaxPriority, kMaxPriority))
+    options.priority = static_cast<int>(*priority);
+  options.ignore_eos = fields.boolean("ignore_eos").value_or(false);
   for (const Unsupported& field : kUnsupported) fields.refuse(field.name, field.neutral, "is not supported");
 }
 

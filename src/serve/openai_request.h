@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -40,6 +41,8 @@ struct GenerationOptions {
   bool stream = false;
   bool include_usage = false;  // a last chunk with usage
   ResponseFormat response_format;
+  std::optional<int> priority;  // lower is served first, as in vLLM
+  bool ignore_eos = false;      // go on behind the model's end, up to max_tokens
 };
 
 struct ChatCompletionRequest {

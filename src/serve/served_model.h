@@ -13,6 +13,7 @@
 #include "http/server.h"
 #include "serve/openai_request.h"
 #include "serve/tool_format.h"
+#include "tenants/tenant_policy.h"
 
 namespace assay {
 
@@ -31,7 +32,8 @@ struct ServedModel {
 
 struct ServeConfig {
   ServerConfig http;
-  ApiLimits limits;  // n_vocab is filled from the engine
+  ApiLimits limits;     // n_vocab is filled from the engine
+  TenantTable tenants;  // empty: no keys are asked for
 };
 
 }  // namespace assay

@@ -29,6 +29,7 @@ ServerState::ServerState(ServeConfig settings, ServedModel served)
       model(std::move(served)),
       serve_metrics(metrics),
       grammars(model.engine->tokenizer()),
+      tenants(config.tenants),
       prompts(model),
       created(std::time(nullptr)) {
   serve_metrics.describe(model.name, model.precision);
@@ -73,7 +74,28 @@ std::optional<ApiError> refuse_body(const HttpRequest& request) {
 }
 
 HttpServer::Route make_route(ServerState& state, std::string_view method, std::string_view pattern,
+                             void (*work)(ServerState&, const HttpRequest&, const ResponderPtr&,
+                                          const Caller&)) {
+  return {std::string(method), std::string(pattern),
+          [&state, work](HttpRequest request, ResponderPtr responder) {
+            const auto caller = identify_caller(request, state.tenants);
+            if (!caller) return responder->respond(to_response(caller.error()));
+            work(state, request, responder, *caller);
+          }};
+}
+
+HttpServer::Route make_route(ServerState& state, std::string_view method, std::string_view pattern,
                              void (*work)(ServerState&, const HttpRequest&, const ResponderPtr&)) {
+  return {std::string(method), std::string(pattern),
+          [&state, work](HttpRequest request, ResponderPtr responder) {
+            const auto caller = identify_caller(request, state.tenants);
+            if (!caller) return responder->respond(to_response(caller.error()));
+            work(state, request, responder);
+          }};
+}
+
+HttpServer::Route make_open_route(ServerState& state, std::string_view method, std::string_view pattern,
+                                  void (*work)(ServerState&, const HttpRequest&, const ResponderPtr&)) {
   return {std::string(method), std::string(pattern),
           [&state, work](HttpRequest request, ResponderPtr responder) { work(state, request, responder); }};
 }

@@ -13,11 +13,13 @@
 
 #include "http/server.h"
 #include "serve/api_error.h"
+#include "serve/caller.h"
 #include "serve/grammar_constraint.h"
 #include "serve/prompt_encoder.h"
 #include "serve/serve_metrics.h"
 #include "serve/served_model.h"
 #include "telemetry/metrics.h"
+#include "tenants/tenant_directory.h"
 
 namespace assay {
 
@@ -36,6 +38,7 @@ struct ServerState {
   MetricRegistry metrics;
   ServeMetrics serve_metrics;
   GrammarStore grammars;
+  TenantDirectory tenants;
   const PromptEncoder prompts;
   const int64_t created;  // Unix seconds
   std::atomic<bool> ready{false};
@@ -45,8 +48,15 @@ struct ServerState {
 // What must hold before a JSON body is read: its type and encoding. nullopt: it does.
 std::optional<ApiError> refuse_body(const HttpRequest& request);
 
-// A route whose handler gets the state.
+// A route whose handler gets the state. Where the server asks for API keys, the handler is called for
+// requests with a known key alone; the others get 401.
 HttpServer::Route make_route(ServerState& state, std::string_view method, std::string_view pattern,
                              void (*work)(ServerState&, const HttpRequest&, const ResponderPtr&));
+HttpServer::Route make_route(ServerState& state, std::string_view method, std::string_view pattern,
+                             void (*work)(ServerState&, const HttpRequest&, const ResponderPtr&,
+                                          const Caller&));
+// Without a key, for everyone: health.
+HttpServer::Route make_open_route(ServerState& state, std::string_view method, std::string_view pattern,
+                                  void (*work)(ServerState&, const HttpRequest&, const ResponderPtr&));
 
 }  // namespace assay

@@ -59,9 +59,9 @@ void show_version(ServerState&, const HttpRequest&, const ResponderPtr& responde
 std::vector<HttpServer::Route> status_routes(ServerState& state) {
   return {make_route(state, "GET", "/v1/models", list_models),
           make_route(state, "GET", "/v1/models/{id...}", show_model),
-          make_route(state, "GET", "/health", show_health),
-          make_route(state, "GET", "/health/live", show_live),
-          make_route(state, "GET", "/health/ready", show_ready),
+          make_open_route(state, "GET", "/health", show_health),
+          make_open_route(state, "GET", "/health/live", show_live),
+          make_open_route(state, "GET", "/health/ready", show_ready),
           make_route(state, "GET", "/metrics", show_metrics),
           make_route(state, "GET", "/version", show_version)};
 }
