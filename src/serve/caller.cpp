@@ -115,10 +115,12 @@ Headers rate_limit_headers(const Tenant& tenant) {
   return headers;
 }
 
-int effective_priority(const Caller& caller, std::optional<int> asked) {
-  const int own = caller.tenant->policy().priority;
-  if (!asked) return own;
-  return caller.has_key ? std::max(own, *asked) : *asked;
+RequestClass share_of(const Caller& caller, std::optional<int> priority) {
+  const TenantPolicy policy = caller.tenant->policy();
+  RequestClass share{.tenant = policy.name, .weight = policy.weight, .priority = policy.priority};
+  if (priority) share.priority = caller.has_key ? std::max(policy.priority, *priority) : *priority;
+  if (policy.refuse_late) share.ttft_bound_seconds = policy.ttft_bound_seconds;
+  return share;
 }
 
 }  // namespace assay

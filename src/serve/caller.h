@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "engine/request_class.h"
 #include "http/message.h"
 #include "serve/api_error.h"
 #include "tenants/tenant_directory.h"
@@ -28,7 +29,8 @@ ApiResult<std::shared_ptr<Tenant::Admission>> admit(const Caller& caller, int64_
 // x-ratelimit-{limit,remaining,reset}-{requests,tokens} as OpenAI's; nothing where there is no limit.
 Headers rate_limit_headers(const Tenant& tenant);
 
-// What a request's `priority` comes to: a tenant may ask for less urgency than its own, not for more.
-int effective_priority(const Caller& caller, std::optional<int> asked);
+// How a request competes. `priority` as the request has it: where keys are asked for, a tenant may ask for
+// less urgency than its own, not for more.
+RequestClass share_of(const Caller& caller, std::optional<int> priority);
 
 }  // namespace assay

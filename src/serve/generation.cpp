@@ -1,6 +1,7 @@
 #include "serve/generation.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <random>
 #include <utility>
@@ -55,6 +56,7 @@ void Generation::run() {
     request.sampling = sampling_of_choice(spec_.options.sampling, static_cast<int>(i % n));
     request.max_tokens = static_cast<int>(spec_.options.max_tokens);
     request.stop = spec_.options.stop;
+    request.share = spec_.share;
     request.ignore_end_of_generation = spec_.options.ignore_eos;
     const AnswerShape& shape = spec_.shape;
     if (shape.grammar != nullptr)
@@ -88,10 +90,24 @@ void Generation::run() {
   }
   if (error) {
     for (const RequestId id : ids) engine_.cancel(id);
-    responder_->respond(to_response(engine_failure(*error)));
+    responder_->respond(
+        to_response(refusal_of(*error, spec_.prompts[ids.size() / static_cast<size_t>(spec_.options.n)])));
     return;
   }
   responder_->on_disconnect([self = shared_from_this()] { self->cancel_all(); });
+}
+
+// What the engine refused, with the time to wait where a deadline cannot be met.
+ApiError Generation::refusal_of(const Error& error, std::span<const int32_t> prompt) const {
+  const bool late = error.code == ErrorCode::kUnavailable && error.where == "deadline";
+  if (!late) return engine_failure(error);
+  const double expected = engine_.expected_ttft_seconds(std::ssize(prompt), spec_.share);
+  const double excess = expected - spec_.share.ttft_bound_seconds.value_or(0);
+  return {.status = 503,
+          .message = error.what,
+          .type = "server_error",
+          .code = "deadline_unreachable",
+          .retry_after_seconds = static_cast<int>(std::clamp(std::ceil(excess), 1.0, 1e6))};
 }
 
 void Generation::cancel_all() {

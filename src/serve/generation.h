@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "engine/engine.h"
 #include "http/server.h"
 #include "serve/answer_shape.h"
+#include "serve/api_error.h"
 #include "serve/openai_request.h"
 #include "serve/openai_response.h"
 #include "serve/serve_metrics.h"
@@ -30,6 +32,7 @@ struct GenerationSpec {
   GenerationOptions options;
   std::vector<std::vector<int32_t>> prompts;  // each gives options.n choices
   AnswerShape shape;                          // of every choice
+  RequestClass share;                         // how its sequences compete
   std::shared_ptr<Tenant::Admission> admission;
   Headers headers;  // of the answer, besides its own
 };
@@ -74,6 +77,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void end_stream();
   void respond_whole();
   void cancel_all();
+  ApiError refusal_of(const Error& error, std::span<const int32_t> prompt) const;
   void count_use(size_t index);
   UsageTotals totals() const;
   bool wants_logprobs() const { return spec_.options.sampling.logprobs; }

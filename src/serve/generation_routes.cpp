@@ -35,6 +35,7 @@ void start(ServerState& state, GenerationSpec spec, const Caller& caller, const 
   auto admission = admit(caller, prompt_tokens);
   if (!admission) return responder->respond(to_response(admission.error()));
   spec.admission = std::move(*admission);
+  spec.share = share_of(caller, spec.options.priority);
   spec.headers = rate_limit_headers(*caller.tenant);
   Generation::start(*state.model.engine, state.serve_metrics, std::move(spec), responder);
 }

@@ -15,7 +15,7 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr int64_t kMaxPriority = 1000;
+constexpr int64_t kMaxPriority = 100;
 constexpr int64_t kMaxTokens = std::numeric_limits<int32_t>::max();
 
 struct Unsupported {

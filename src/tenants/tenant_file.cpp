@@ -163,7 +163,7 @@ class TenantReader {
     constexpr double kMinWeight = 1e-3, kMaxWeight = 1e3;
     RETURN_IF_ERROR(number("weight", kMinWeight, kMaxWeight, policy.weight));
     int64_t priority = 0;
-    RETURN_IF_ERROR(integer("priority", -1000, 1000, priority));
+    RETURN_IF_ERROR(integer("priority", -100, 100, priority));
     policy.priority = static_cast<int>(priority);
     RETURN_IF_ERROR(integer("requests_in_flight", 1, 1 << 20, policy.in_flight_limit));
     RETURN_IF_ERROR(number("requests_per_minute", 1, kMaxRate, policy.requests_per_minute));

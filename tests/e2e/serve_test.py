@@ -58,8 +58,8 @@ def check_refusals():
         expect(time.monotonic() - started < 60, "a taken port is noticed before the model is loaded")
 
 
-def start():
-    server = subprocess.Popen([BINARY, "serve", "--model", str(MODEL), "--host", "localhost", "--port", "0", *SMALL],
+def start(*more):
+    server = subprocess.Popen([BINARY, "serve", "--model", str(MODEL), "--host", "localhost", "--port", "0", *SMALL, *more],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     lines = []
     for line in server.stdout:
@@ -102,6 +102,42 @@ def check_ends():
     client.close()
 
 
+def ask(port, path, key=None):
+    client = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    client.request("GET", path, headers={"Authorization": f"Bearer {key}"} if key else {})
+    return client.getresponse().status
+
+
+def wait_for_line(server, word):
+    while line := server.stdout.readline():
+        if word in line:
+            return
+    expect(False, f"the server ended without saying '{word}'")
+
+
+def check_keys():
+    with tempfile.TemporaryDirectory() as folder:
+        keys = pathlib.Path(folder) / "keys.toml"
+        keys.write_text('[[tenant]]\nname = "a"\nkeys = ["sk-first-key"]\n')
+        keys.chmod(0o600)
+        server, port = start("--api-keys", str(keys))
+        expect(ask(port, "/health") == 200 and ask(port, "/v1/models") == 401, "a key is asked for")
+        expect(ask(port, "/v1/models", "sk-first-key") == 200, "the key opens")
+        keys.write_text('[[tenant]]\nname = "a"\nkeys = ["sk-second-key"]\n')
+        server.send_signal(signal.SIGHUP)
+        wait_for_line(server, "keys")
+        expect(ask(port, "/v1/models", "sk-first-key") == 401, "the old key is gone")
+        expect(ask(port, "/v1/models", "sk-second-key") == 200, "the new key opens")
+        keys.write_text("[[tenant]]\nname = broken")
+        server.send_signal(signal.SIGHUP)
+        wait_for_line(server, "stay as they were")
+        expect(ask(port, "/v1/models", "sk-second-key") == 200, "a broken file changes nothing")
+        server.terminate()
+        expect(server.wait(timeout=60) == 0, "an orderly end")
+        check_refusal(["--model", str(MODEL), "--api-keys", str(keys)], ["keys.toml:2"])
+    check_refusal(["--model", str(MODEL), "--api-keys", "/nonexistent/keys.toml"], ["/nonexistent/keys.toml"])
+
+
 def check_dry_run():
     done = subprocess.run([BINARY, "serve", "--model", str(MODEL), *SMALL, "--dry-run", "--weights", "int8"],
                           capture_output=True, text=True, timeout=300)
@@ -118,6 +154,7 @@ def main():
     check_refusals()
     check_dry_run()
     check_ends()
+    check_keys()
     print("passed")
 
 

@@ -159,6 +159,38 @@ TEST(Tenants, refused_by_the_engine_costs_nothing) {
   }
 }
 
+TEST(Tenants, sequences_carry_their_class) {
+  const Served served({}, with({{.name = "a", .weight = 3, .priority = 2, .ttft_bound_seconds = 5},
+                                {.name = "b", .ttft_bound_seconds = 5, .refuse_late = false}}));
+  for (const char* more : {"", R"("priority":7)", R"("priority":-7)"})
+    EXPECT_EQ(complete_as(served, "sk-a-key", more).status, 200);
+  EXPECT_EQ(complete_as(served, "sk-b-key").status, 200);
+  EXPECT_EQ(complete_as(served, "sk-b-key", R"("priority":101)").status, 400);
+  const auto submitted = served.engine->submitted();
+  ASSERT_EQ(submitted.size(), 4U);
+  EXPECT_EQ(submitted[0].share.tenant, "a");
+  EXPECT_EQ(submitted[0].share.weight, 3);
+  EXPECT_EQ(submitted[0].share.priority, 2);
+  EXPECT_EQ(submitted[0].share.ttft_bound_seconds, 5);
+  EXPECT_EQ(submitted[1].share.priority, 7);
+  EXPECT_EQ(submitted[2].share.priority, 2) << "no more urgent than its tenant";
+  EXPECT_EQ(submitted[3].share.tenant, "b");
+  EXPECT_FALSE(submitted[3].share.ttft_bound_seconds) << "it rather waits";
+  const Served open;
+  EXPECT_EQ(open.complete(R"("priority":-7)").status, 200);
+  EXPECT_EQ(open.engine->submitted()[0].share.priority, -7);
+}
+
+TEST(Tenants, unreachable_bound_is_refused_with_the_excess) {
+  const Served served({.expected_ttft_seconds = 9.5}, with({{.name = "a", .ttft_bound_seconds = 2},
+                                                            {.name = "b", .ttft_bound_seconds = 10}}));
+  const RawResponse refused = complete_as(served, "sk-a-key");
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_EQ(text_at(json_of(refused), "/error/code"), "deadline_unreachable");
+  EXPECT_EQ(header(refused, "retry-after"), "8");
+  EXPECT_EQ(complete_as(served, "sk-b-key").status, 200);
+}
+
 TEST(Tenants, usage_is_counted_by_tenant) {
   const Served served({}, with({{.name = "a"}, {.name = "b", .admin = true}}));
   EXPECT_EQ(complete_as(served, "sk-a-key", R"("n":2)").status, 200);
