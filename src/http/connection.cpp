@@ -27,6 +27,11 @@ std::span<char> shared_input() {
   return input;
 }
 
+// As much of what a client sent as an answer may repeat.
+std::string_view shown(std::string_view text) {
+  return text.substr(0, 100);
+}
+
 // What handlers hold. Its death without an answer is noticed.
 class ExchangeResponder final : public Responder {
  public:
@@ -298,8 +303,9 @@ void Connection::handle(HttpRequest request, Router::Match match) {
       return;
     }
     case Router::Match::Kind::kMethodNotAllowed: {
-      HttpResponse response = make_error(
-          405, fmt::format("{} does not support {}; allowed: {}", request.path, request.method, match.allow));
+      HttpResponse response =
+          make_error(405, fmt::format("{} does not support {}; allowed: {}", shown(request.path),
+                                      shown(request.method), match.allow));
       response.headers.add("Allow", match.allow);
       return exchange_->respond(std::move(response));
     }
@@ -307,7 +313,7 @@ void Connection::handle(HttpRequest request, Router::Match match) {
       return exchange_->respond(make_error(400, "the path has a '%' without two hexadecimal digits"));
     case Router::Match::Kind::kNotFound:
       return exchange_->respond(
-          make_error(404, fmt::format("no such route: {} {}", request.method, request.path)));
+          make_error(404, fmt::format("no such route: {} {}", shown(request.method), shown(request.path))));
   }
 }
 

@@ -69,6 +69,14 @@ bool is_token_character(char c) {  // RFC 9110 5.6.2
          std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
 }
 
+// The characters of uri-host [":" port] (RFC 9110 7.2); not its grammar.
+bool is_host(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("-._~%!$&'()*+,;=:[]").find(c) != std::string_view::npos;
+  });
+}
+
 // What Beast lets pass or does not say while the end of the head is missing; `seen` bytes were judged before.
 std::optional<std::string> find_broken_line(std::string_view head, size_t seen) {
   for (size_t i = seen; i < head.size(); ++i) {
@@ -134,14 +142,18 @@ ParseStatus RequestParser::parse() {
 
 ParseStatus RequestParser::check_head() {
   // An empty line before a request is passed over once (RFC 9112 2.2).
-  if (scanned_ == 0 && buffer_.starts_with("\r\n")) buffer_.erase(0, 2);
+  if (!passed_empty_line_ && scanned_ == 0 && buffer_.starts_with("\r\n")) {
+    passed_empty_line_ = true;
+    buffer_.erase(0, 2);
+  }
   if (buffer_.empty()) return ParseStatus::kNeedMore;
   if (buffer_ != "\r" && !is_token_character(buffer_.front())) {
     return refuse(400, "expected an HTTP request, found other bytes");
   }
   const size_t end = buffer_.find("\r\n\r\n", scanned_);
   const std::string_view head = std::string_view(buffer_).substr(0, end);
-  if (head.size() + 4 > limits_.head_bytes) {
+  const size_t least_bytes = end == std::string::npos ? buffer_.size() + 1 : end + 4;
+  if (least_bytes > limits_.head_bytes) {
     return refuse(431,
                   fmt::format("the request line and headers are larger than {} bytes", limits_.head_bytes));
   }
@@ -226,6 +238,9 @@ ParseStatus RequestParser::check_framing() {
   if (hosts > 1 || (hosts == 0 && !request_.http_1_0)) {
     return refuse(400, fmt::format("expected one Host header, found {}", hosts));
   }
+  if (hosts == 1 && !is_host(*request_.headers.find("Host"))) {
+    return refuse(400, "expected a host name or address, and maybe a port, as Host");
+  }
   if (const auto length = request_.headers.find("Content-Length")) {
     const bool digits =
         !length->empty() && std::ranges::all_of(*length, [](char c) { return c >= '0' && c <= '9'; });
@@ -246,6 +261,7 @@ HttpRequest RequestParser::take() {
   HttpRequest taken = std::move(request_);
   request_ = {};
   head_done_ = expects_continue_ = keeps_alive_ = in_chunk_header_ = false;
+  passed_empty_line_ = false;
   scanned_ = 0;
   beast_.reset();
   if (buffer_.empty()) buffer_ = {};

@@ -68,6 +68,7 @@ class RequestParser {
   std::unique_ptr<Beast> beast_;  // null between messages
   HttpRequest request_;
   size_t scanned_ = 0;  // bytes of an incomplete head that hold no end of it
+  bool passed_empty_line_ = false;
   bool head_done_ = false;
   bool in_chunk_header_ = false;  // the last step wanted more of a chunk header or trailer
   bool expects_continue_ = false;

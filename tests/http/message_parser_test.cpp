@@ -37,6 +37,23 @@ TEST(RequestParser, last_chunk_may_be_cut_anywhere) {
   }
 }
 
+// How a head ends must not depend on where it is cut: at its limit, and with empty lines before it.
+TEST(RequestParser, cuts_change_nothing_at_the_bounds) {
+  for (int excess = -1; excess <= 1; ++excess) {
+    for (const char* before : {"", "\r\n", "\r\n\r\n"}) {
+      const std::string rest = " HTTP/1.1\r\nHost: x\r\n\r\n";
+      const size_t padding = 1024 + static_cast<size_t>(excess + 1) - 1 - 5 - rest.size();
+      const std::string text = std::string(before) + "GET /" + std::string(padding, 'a') + rest;
+      const bool sound = excess <= 0 && std::string_view(before).size() <= 2;
+      for (size_t piece = 1; piece <= text.size(); piece += piece < 8 ? 1 : 509) {
+        ParseStatus status;
+        EXPECT_EQ(bodies_of(text, piece, status).size(), sound ? 1U : 0U) << piece << " " << excess << before;
+        EXPECT_EQ(status == ParseStatus::kFailed, !sound) << piece << " " << excess << before;
+      }
+    }
+  }
+}
+
 TEST(ResponseParser, last_chunk_may_be_cut_anywhere_and_data_is_never_held_back) {
   const std::string text =
       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n";
