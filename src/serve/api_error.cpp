@@ -4,6 +4,8 @@
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 
+#include "serve/utf8_text.h"
+
 namespace assay {
 namespace {
 
@@ -15,8 +17,9 @@ json::value text_or_null(std::string_view text) {
 
 }  // namespace
 
+// Messages quote what clients sent, paths for instance, which may be any bytes.
 std::string to_json(const ApiError& error) {
-  return json::serialize(json::object{{"error", json::object{{"message", error.message},
+  return json::serialize(json::object{{"error", json::object{{"message", replace_invalid_utf8(error.message)},
                                                              {"type", error.type},
                                                              {"param", text_or_null(error.param)},
                                                              {"code", text_or_null(error.code)}}}});

@@ -63,7 +63,9 @@ void read_logit_bias(FieldReader& fields, const ApiLimits& limits, SamplingParam
     const std::string_view key = entry.key();
     int32_t id = -1;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
-    if (error != std::errc{} || end != key.data() + key.size() || id < 0 || id >= limits.n_vocab) {
+    const bool whole = error == std::errc{} && end == key.data() + key.size();
+    // One spelling of each id, so that none can come twice.
+    if (!whole || id < 0 || id >= limits.n_vocab || std::to_string(id) != key) {
       return fields.fail("logit_bias", fmt::format("'{}' is not a token id from 0 to {}", key.substr(0, 40),
                                                    limits.n_vocab - 1));
     }
