@@ -21,6 +21,7 @@
 #include "cli/serve_api_options.h"
 #include "cli/serve_net_options.h"
 #include "cli/serve_signals.h"
+#include "cli/serve_watch_options.h"
 #include "records/plan.h"
 #include "serve/api_server.h"
 #include "tune/model_identity.h"
@@ -48,6 +49,7 @@ struct ServeFlags {
   bool dry_run = false;
   bool log_requests = false;
   ServeApiOptions api;
+  ServeWatchOptions watch;
 };
 
 template <class... Args>
@@ -199,6 +201,7 @@ Result<int> serve_until_signal(const ServeFlags& flags, ServerConfig http, const
   const bool secure = config.http.tls.has_value();
   ASSIGN_OR_RETURN(config.tenants, read_tenants(flags.api));
   say("keys       {}", describe_tenants(flags.api, config.tenants));
+  ASSIGN_OR_RETURN(config.watch, watch_config_of(flags.watch));
   ASSIGN_OR_RETURN(const auto server,
                    ApiServer::start(std::move(config), served_model(flags, loaded, engine)));
   say("address    {}://{}", secure ? "https" : "http", server->address());
@@ -225,6 +228,8 @@ Result<int> run_serve(ServeFlags flags) {
   if (flags.host == "localhost") flags.host = "127.0.0.1";
   if (flags.log_requests) set_log_level(LogLevel::kDebug);
   ASSIGN_OR_RETURN(ServerConfig http, server_config(flags.net));
+  RETURN_IF_ERROR(watch_config_of(flags.watch));  // before the model is loaded
+  std::signal(SIGPIPE, SIG_IGN);  // an access log piped to a reader that ended must not end the server
   ASSIGN_OR_RETURN(const std::optional<Plan> plan, apply_plan(flags));
   RETURN_IF_ERROR(read_tenants(flags.api));  // before minutes are spent on loading
   if (!flags.dry_run) RETURN_IF_ERROR(try_port(flags));
@@ -287,6 +292,7 @@ Run configure_serve_command(CLI::App& app) {
   app.add_option("--drain-timeout", flags->drain_seconds, "seconds that running requests get after SIGTERM")
       ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
+  add_watch_options(app, flags->watch);
   app.add_flag("--dry-run", flags->dry_run, "load, print the memory account and end");
   add_api_options(app, flags->api);
   app.add_flag("--log-requests", flags->log_requests, "log every request");

@@ -45,6 +45,7 @@ class OpenAiServer final : public ApiServer {
   std::string address() const override { return http_->address(); }
   MetricRegistry& metrics() override { return state_.metrics; }
   void replace_tenants(const TenantTable& table) override { state_.tenants.replace(table); }
+  void reopen_logs() override { state_.observer->reopen_access_log(); }
   bool drain(double timeout_seconds) override;
 
  private:
@@ -59,11 +60,16 @@ Result<void> OpenAiServer::open() {
   };
   http.on_access = [this, chained = state_.config.http.on_access](const AccessRecord& record) {
     state_.serve_metrics.count_request(record);
+    state_.observer->count_unrouted(record);
     log_debug("{} {} {} {} {:.3f}s{}", record.request_id, record.method, record.route, record.status,
               record.seconds, record.disconnected ? " client left" : "");
     if (chained) chained(record);
   };
+  ASSIGN_OR_RETURN(state_.observer,
+                   RequestObserver::open(state_.config.watch, {state_.model.name, state_.model.precision},
+                                         state_.serve_metrics, state_.metrics));
   ASSIGN_OR_RETURN(http_, HttpServer::start(std::move(http), all_routes(state_)));
+  state_.observer->set_address(http_->address());
   return {};
 }
 
@@ -71,7 +77,9 @@ bool OpenAiServer::drain(double timeout_seconds) {
   state_.draining = true;
   http_->stop_accepting();
   state_.model.engine->drain(timeout_seconds);
-  return http_->drain(std::min(timeout_seconds, kFlushSeconds));
+  const bool clean = http_->drain(std::min(timeout_seconds, kFlushSeconds));
+  state_.observer->close(std::min(timeout_seconds, kFlushSeconds));
+  return clean;
 }
 
 }  // namespace

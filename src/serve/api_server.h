@@ -31,6 +31,9 @@ class ApiServer {
   // Keys and limits from now on; requests that run go on.
   virtual void replace_tenants(const TenantTable& table) = 0;
 
+  // Opens the access log's file anew, after it was moved away (SIGHUP).
+  virtual void reopen_logs() = 0;
+
   // No new requests (503 on connections that are open); running ones may end within the time, then they are
   // cut with an error. True when nothing had to be cut. Blocks.
   virtual bool drain(double timeout_seconds) = 0;

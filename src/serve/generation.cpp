@@ -27,12 +27,12 @@ class Generation::Sink final : public StreamSink {
 };
 
 void Generation::start(Engine& engine, ServeMetrics& metrics, GenerationSpec spec,
-                       std::shared_ptr<Responder> responder) {
+                       std::shared_ptr<ObservedResponder> responder) {
   std::make_shared<Generation>(engine, metrics, std::move(spec), std::move(responder))->run();
 }
 
 Generation::Generation(Engine& engine, ServeMetrics& metrics, GenerationSpec spec,
-                       std::shared_ptr<Responder> responder)
+                       std::shared_ptr<ObservedResponder> responder)
     : engine_(engine),
       metrics_(metrics),
       admission_(std::move(spec.admission)),
@@ -45,7 +45,28 @@ Generation::Generation(Engine& engine, ServeMetrics& metrics, GenerationSpec spe
   for (Choice& choice : choices_) choice.parser.emplace(tools->format, tools->names, tools->opened);
 }
 
+// 0.7F as the 0.7 that the client wrote.
+static double as_written(float value) {
+  return std::round(static_cast<double>(value) * 1e6) / 1e6;
+}
+
+GenerationFacts Generation::facts() const {
+  const GenerationOptions& options = spec_.options;
+  GenerationFacts facts{.model = options.model,
+                        .response_id = spec_.identity.id,
+                        .stream = options.stream,
+                        .choices = options.n,
+                        .temperature = as_written(options.sampling.temperature),
+                        .top_p = as_written(options.sampling.top_p)};
+  if (options.max_tokens >= 0) facts.max_tokens = options.max_tokens;
+  if (options.sampling.seed) facts.seed = static_cast<int64_t>(*options.sampling.seed);
+  facts.output_type = spec_.shape.grammar != nullptr && !spec_.shape.tools ? "json" : "text";
+  return facts;
+}
+
 void Generation::run() {
+  responder_->watch().describe(facts());
+  responder_->watch().mark_submitted();
   // No lock is held while calling the engine: its step thread may be inside on_token() at the same time.
   std::vector<RequestId> ids;
   std::optional<Error> error;
@@ -123,12 +144,13 @@ void Generation::cancel_all() {
 }
 
 void Generation::on_token(size_t index, const TokenEvent& event) {
-  const double now = clock_.seconds();
+  const double now = responder_->watch().seconds();
   const std::scoped_lock lock(mutex_);
   if (refused_) return;
   Choice& choice = choices_[index];
   if (choice.tokens++ == 0) {
     metrics_.observe_first_token(now);
+    responder_->watch().mark_first_token();
   } else {
     metrics_.observe_token_gap(now - choice.last_token_at);
   }
@@ -211,9 +233,10 @@ void Generation::on_finish(size_t index, const Completion& completion) {
   } else {
     take_text(index, completion.trailing_text, true);
   }
-  if (unfinished_ > 0) return;
-  metrics_.observe_request(clock_.seconds());
-  if (accepted_) spec_.options.stream ? end_stream() : respond_whole();
+  responder_->watch().count_sequence(completion, finish_reason_of(choice));
+  if (unfinished_ > 0 || !accepted_) return;
+  spec_.options.stream ? end_stream() : respond_whole();
+  responder_->settle();
 }
 
 // What the sequence's tokens have not told: its end, and what its prompt took from the cache.

@@ -14,13 +14,13 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
 #include "engine/engine.h"
 #include "http/server.h"
 #include "serve/answer_shape.h"
 #include "serve/api_error.h"
 #include "serve/openai_request.h"
 #include "serve/openai_response.h"
+#include "serve/request_watch.h"
 #include "serve/serve_metrics.h"
 #include "serve/tool_call_parser.h"
 #include "tenants/tenant.h"
@@ -41,10 +41,10 @@ class Generation : public std::enable_shared_from_this<Generation> {
  public:
   // Submits every sequence, or answers with an error and submits none.
   static void start(Engine& engine, ServeMetrics& metrics, GenerationSpec spec,
-                    std::shared_ptr<Responder> responder);
+                    std::shared_ptr<ObservedResponder> responder);
 
   Generation(Engine& engine, ServeMetrics& metrics, GenerationSpec spec,
-             std::shared_ptr<Responder> responder);
+             std::shared_ptr<ObservedResponder> responder);
 
  private:
   class Sink;
@@ -66,6 +66,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   };
 
   void run();
+  GenerationFacts facts() const;
   void on_token(size_t index, const TokenEvent& event);
   void on_finish(size_t index, const Completion& completion);
   void take_text(size_t index, std::string_view text, bool last);
@@ -86,8 +87,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   ServeMetrics& metrics_;
   std::shared_ptr<Tenant::Admission> admission_;  // until the last sequence has ended
   const GenerationSpec spec_;
-  const std::shared_ptr<Responder> responder_;
-  const Stopwatch clock_;  // since the request was received
+  const std::shared_ptr<ObservedResponder> responder_;
 
   std::mutex mutex_;
   std::vector<Choice> choices_;

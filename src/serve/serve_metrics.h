@@ -1,13 +1,17 @@
 // The server's metrics by name. docs: each help text says what is counted and in which unit.
-// Ownership: borrows the registry and, while it collects, the engine. Thread safety: any thread.
+// Labels are bounded: routes, outcomes and phases are fixed, tenants come from the key file; nothing that a
+// client sends becomes one.
+// Ownership: borrows the registry. Thread safety: any thread. Cost: observe_*() is a few short locks.
 #pragma once
 
-#include <array>
 #include <mutex>
 #include <string>
 
+#include "base/clock.h"
 #include "engine/engine.h"
 #include "http/server.h"
+#include "serve/request_facts.h"
+#include "telemetry/latency_window.h"
 #include "telemetry/metrics.h"
 
 namespace assay {
@@ -18,36 +22,36 @@ class ServeMetrics {
 
   // One HTTP request was answered.
   void count_request(const AccessRecord& record);
+  // One request has ended; those that generate are counted by tenant and outcome.
+  void count_outcome(const RequestFacts& facts);
   // One sequence ended.
   void count_finish(const Completion& completion);
-  void observe_first_token(double seconds) { time_to_first_token_.observe(seconds); }
-  void observe_token_gap(double seconds) { inter_token_latency_.observe(seconds); }
-  // One generation request, all its choices, from received to done.
-  void observe_request(double seconds) { request_seconds_.observe(seconds); }
+  void observe_first_token(double seconds);  // of a sequence, since its request was received
+  void observe_token_gap(double seconds);
 
   // assay_precision_info and assay_build_info: constant 1, the facts are in the labels.
   void describe(const std::string& model, const std::string& effective_precision);
   // Copies the engine's figures into the registry.
   void collect(const EngineStats& stats);
 
+  // Of the last minute, beside the histograms of all time.
+  const LatencyWindow& recent_first_tokens() const { return recent_first_tokens_; }
+  const LatencyWindow& recent_token_gaps() const { return recent_token_gaps_; }
+
  private:
   MetricRegistry* registry_;
+  WallClock clock_;
+  LatencyWindow recent_first_tokens_;
+  LatencyWindow recent_token_gaps_;
   Histogram time_to_first_token_;
   Histogram inter_token_latency_;
+  Histogram time_per_output_token_;
   Histogram request_seconds_;
   Histogram queue_seconds_;
-  Gauge running_;
-  Gauge waiting_;
-  Gauge blocks_used_;
-  Gauge blocks_cached_;
-  Gauge blocks_free_;
-  Gauge step_seconds_;
-  Gauge batch_tokens_;
-  Counter prompt_tokens_;
-  Counter cached_tokens_;
-  Counter generated_tokens_;
-  Counter steps_;
-  Counter preemptions_;
+  Histogram prefill_seconds_;
+  Histogram decode_seconds_;
+  Histogram prompt_length_;
+  Histogram output_length_;
   std::mutex mutex_;  // collect() computes differences
   EngineStats last_;
 };

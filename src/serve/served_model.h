@@ -13,6 +13,7 @@
 #include "http/server.h"
 #include "serve/openai_request.h"
 #include "serve/tool_format.h"
+#include "serve/watch_config.h"
 #include "tenants/tenant_policy.h"
 
 namespace assay {
@@ -34,6 +35,7 @@ struct ServeConfig {
   ServerConfig http;
   ApiLimits limits;     // n_vocab is filled from the engine
   TenantTable tenants;  // empty: no keys are asked for
+  WatchConfig watch;
 };
 
 }  // namespace assay

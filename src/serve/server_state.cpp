@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <functional>
 #include <utility>
 
 namespace assay {
@@ -73,31 +74,54 @@ std::optional<ApiError> refuse_body(const HttpRequest& request) {
                   .code = "unsupported_content_type"};
 }
 
+namespace {
+
+// A route whose requests are observed.
+HttpServer::Route observed_route(ServerState& state, std::string_view method, std::string_view pattern,
+                                 std::function<void(const HttpRequest&, const ResponderPtr&)> work) {
+  return {std::string(method), std::string(pattern),
+          [&state, route = std::string(pattern), work = std::move(work)](
+              HttpRequest request, const std::shared_ptr<Responder>& responder) {
+            work(request, state.observer->observe(request, route, responder));
+          }};
+}
+
+std::optional<Caller> identify(ServerState& state, const HttpRequest& request, const ResponderPtr& responder) {
+  auto caller = identify_caller(request, state.tenants);
+  if (!caller) {
+    responder->respond(to_response(caller.error()));
+    return std::nullopt;
+  }
+  responder->watch().set_tenant(caller->tenant->name());
+  return std::move(*caller);
+}
+
+}  // namespace
+
 HttpServer::Route make_route(ServerState& state, std::string_view method, std::string_view pattern,
                              void (*work)(ServerState&, const HttpRequest&, const ResponderPtr&,
                                           const Caller&)) {
-  return {std::string(method), std::string(pattern),
-          [&state, work](HttpRequest request, ResponderPtr responder) {
-            const auto caller = identify_caller(request, state.tenants);
-            if (!caller) return responder->respond(to_response(caller.error()));
-            work(state, request, responder, *caller);
-          }};
+  return observed_route(state, method, pattern,
+                        [&state, work](const HttpRequest& request, const ResponderPtr& responder) {
+                          if (const auto caller = identify(state, request, responder))
+                            work(state, request, responder, *caller);
+                        });
 }
 
 HttpServer::Route make_route(ServerState& state, std::string_view method, std::string_view pattern,
                              void (*work)(ServerState&, const HttpRequest&, const ResponderPtr&)) {
-  return {std::string(method), std::string(pattern),
-          [&state, work](HttpRequest request, ResponderPtr responder) {
-            const auto caller = identify_caller(request, state.tenants);
-            if (!caller) return responder->respond(to_response(caller.error()));
-            work(state, request, responder);
-          }};
+  return observed_route(state, method, pattern,
+                        [&state, work](const HttpRequest& request, const ResponderPtr& responder) {
+                          if (identify(state, request, responder)) work(state, request, responder);
+                        });
 }
 
 HttpServer::Route make_open_route(ServerState& state, std::string_view method, std::string_view pattern,
                                   void (*work)(ServerState&, const HttpRequest&, const ResponderPtr&)) {
-  return {std::string(method), std::string(pattern),
-          [&state, work](HttpRequest request, ResponderPtr responder) { work(state, request, responder); }};
+  return observed_route(state, method, pattern,
+                        [&state, work](const HttpRequest& request, const ResponderPtr& responder) {
+                          work(state, request, responder);
+                        });
 }
 
 }  // namespace assay

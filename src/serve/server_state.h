@@ -16,6 +16,7 @@
 #include "serve/caller.h"
 #include "serve/grammar_constraint.h"
 #include "serve/prompt_encoder.h"
+#include "serve/request_observer.h"
 #include "serve/serve_metrics.h"
 #include "serve/served_model.h"
 #include "telemetry/metrics.h"
@@ -23,7 +24,7 @@
 
 namespace assay {
 
-using ResponderPtr = std::shared_ptr<Responder>;
+using ResponderPtr = std::shared_ptr<ObservedResponder>;
 
 struct ServerState {
   ServerState(ServeConfig settings, ServedModel served);
@@ -37,6 +38,7 @@ struct ServerState {
   const ServedModel model;
   MetricRegistry metrics;
   ServeMetrics serve_metrics;
+  std::unique_ptr<RequestObserver> observer;  // opened before the first request
   GrammarStore grammars;
   TenantDirectory tenants;
   const PromptEncoder prompts;
