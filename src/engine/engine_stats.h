@@ -23,6 +23,7 @@ struct EngineStats {
   int64_t running = 0;
   int64_t waiting = 0;  // queued, paused or preempted
   int64_t kv_blocks_total = 0;
+  int64_t kv_page_tokens = 16;   // positions of a block
   int64_t kv_blocks_used = 0;    // referenced by sequences
   int64_t kv_blocks_cached = 0;  // kept for prefix reuse, evictable
   int64_t kv_tokens_used = 0;    // positions of used blocks that hold a token; the rest is fragmentation

@@ -126,37 +126,120 @@ void ServeMetrics::describe(const std::string& model, const std::string& effecti
       .set(1);
 }
 
-void ServeMetrics::collect(const EngineStats& stats) {
-  const std::scoped_lock lock(mutex_);
-  const auto gauge = [&](const char* metric, const char* help, double value,
-                         const MetricLabels& labels = {}) {
-    registry_->gauge(metric, help, labels).set(value);
-  };
-  const auto count = [&](const char* metric, const char* help, auto EngineStats::*field,
-                         const MetricLabels& labels = {}) {
-    registry_->counter(metric, help, labels).add(growth(stats.*field, last_.*field));
-  };
-  gauge("assay_running_requests", "Sequences in the running batch.", static_cast<double>(stats.running));
-  gauge("assay_waiting_requests", "Sequences waiting to run.", static_cast<double>(stats.waiting));
-  constexpr const char* kBlocks =
-      "Blocks of the KV cache by state: used by sequences, cached for reuse, free.";
-  const int64_t free = stats.kv_blocks_total - stats.kv_blocks_used - stats.kv_blocks_cached;
-  gauge("assay_kv_blocks", kBlocks, static_cast<double>(stats.kv_blocks_used), {{"state", "used"}});
-  gauge("assay_kv_blocks", kBlocks, static_cast<double>(stats.kv_blocks_cached), {{"state", "cached"}});
-  gauge("assay_kv_blocks", kBlocks, static_cast<double>(std::max<int64_t>(0, free)), {{"state", "free"}});
-  gauge("assay_last_step_seconds", "Time of the latest step.", stats.last_step_seconds);
-  gauge("assay_batch_tokens", "Tokens computed by the latest step.",
-        static_cast<double>(stats.last_batch_tokens));
+// The registry gives the same metric for the same name, so nothing but the last totals is kept here.
+class ServeMetrics::Collection {
+ public:
+  Collection(MetricRegistry& registry, const EngineStats& now, const EngineStats& before)
+      : registry_(registry), now_(now), before_(before) {}
+
+  template <class T>
+  void set(const char* metric, const char* help, T value, const MetricLabels& labels = {}) {
+    registry_.gauge(metric, help, labels).set(static_cast<double>(value));
+  }
+  template <class T>
+  void count(const char* metric, const char* help, T EngineStats::*field, const MetricLabels& labels = {}) {
+    registry_.counter(metric, help, labels).add(growth(now_.*field, before_.*field));
+  }
+
+  void collect_load();
+  void collect_kv();
+  void collect_steps();
+  void collect_tenants();
+
+ private:
+  MetricRegistry& registry_;
+  const EngineStats& now_;
+  const EngineStats& before_;
+};
+
+void ServeMetrics::Collection::collect_load() {
+  set("assay_running_requests", "Sequences in the running batch.", now_.running);
+  set("assay_waiting_requests", "Sequences waiting to run, preempted ones included.", now_.waiting);
+  set("assay_expected_queue_seconds", "What a request of the default class would wait now.",
+      now_.expected_queue_seconds);
   count("assay_prompt_tokens_total", "Prompt tokens of started sequences.",
         &EngineStats::prompt_tokens_total);
+  count("assay_generated_tokens_total", "Tokens generated.", &EngineStats::generated_tokens_total);
+  count("assay_preemptions_total", "Sequences whose KV blocks were taken back, to be resumed.",
+        &EngineStats::preemptions_total);
+  count("assay_pauses_total", "Turns that running sequences gave up, keeping their KV blocks.",
+        &EngineStats::pauses_total);
+  count("assay_swapped_out_blocks_total", "KV blocks of preempted sequences copied out.",
+        &EngineStats::swapped_out_blocks_total);
+  count("assay_recomputed_tokens_total", "Tokens of preempted sequences computed again.",
+        &EngineStats::recomputed_tokens_total);
+}
+
+void ServeMetrics::Collection::collect_kv() {
+  constexpr const char* kBlocks =
+      "Blocks of the KV cache by state: used by sequences, cached for reuse, free.";
+  const int64_t free = now_.kv_blocks_total - now_.kv_blocks_used - now_.kv_blocks_cached;
+  set("assay_kv_blocks", kBlocks, now_.kv_blocks_used, {{"state", "used"}});
+  set("assay_kv_blocks", kBlocks, now_.kv_blocks_cached, {{"state", "cached"}});
+  set("assay_kv_blocks", kBlocks, std::max<int64_t>(0, free), {{"state", "free"}});
+  const auto total = static_cast<double>(std::max<int64_t>(1, now_.kv_blocks_total));
+  set("assay_kv_usage_ratio", "Used blocks of the KV cache, of all.",
+      static_cast<double>(now_.kv_blocks_used) / total);
+  set("assay_kv_fragmentation_ratio", "Positions of used KV blocks that hold no token, of all positions.",
+      fragmentation_ratio(now_));
   count("assay_prefix_cached_tokens_total",
         "Prompt tokens taken from the prefix cache instead of being computed.",
         &EngineStats::prompt_tokens_cached_total);
-  count("assay_generated_tokens_total", "Tokens generated.", &EngineStats::generated_tokens_total);
-  count("assay_steps_total", "Steps of the engine.", &EngineStats::steps_total);
-  count("assay_preemptions_total", "Sequences stopped for want of KV blocks, to be resumed.",
-        &EngineStats::preemptions_total);
+  count("assay_prefix_asked_tokens_total", "Tokens looked up in the prefix cache, in whole pages.",
+        &EngineStats::prefix_tokens_asked_total);
+  count("assay_prefix_found_tokens_total", "Tokens found in the prefix cache, in whole pages.",
+        &EngineStats::prefix_tokens_found_total);
+  count("assay_prefix_evicted_pages_total", "Pages that the prefix cache gave up for want of room.",
+        &EngineStats::prefix_pages_evicted_total);
+  set("assay_prefix_hit_ratio", "Tokens found in the prefix cache, of those looked up since the start.",
+      prefix_hit_ratio(now_));
+}
+
+void ServeMetrics::Collection::collect_steps() {
+  constexpr const char* kSteps =
+      "Steps of the engine by phase; one that computes any prompt token is a prefill step.";
+  constexpr const char* kSeconds = "Time spent in steps, by phase.";
+  count("assay_steps_total", kSteps, &EngineStats::prefill_steps_total, {{"phase", "prefill"}});
+  count("assay_steps_total", kSteps, &EngineStats::decode_steps_total, {{"phase", "decode"}});
+  count("assay_step_seconds_total", kSeconds, &EngineStats::prefill_seconds_total, {{"phase", "prefill"}});
+  count("assay_step_seconds_total", kSeconds, &EngineStats::decode_seconds_total, {{"phase", "decode"}});
+  set("assay_last_step_seconds", "Time of the latest step.", now_.last_step_seconds);
+  set("assay_batch_tokens", "Tokens computed by the latest step.", now_.last_batch_tokens);
+  set("assay_batch_prefill_tokens", "Prompt tokens among them.", now_.last_batch_prefill_tokens);
+  set("assay_batch_sequences", "Sequences in the latest step.", now_.last_batch_sequences);
+}
+
+void ServeMetrics::Collection::collect_tenants() {
+  for (const TenantStats& tenant : now_.tenants) {
+    const MetricLabels labels{{"tenant", tenant.tenant.empty() ? "default" : tenant.tenant}};
+    set("assay_tenant_running_requests", "Sequences in the running batch, by tenant.", tenant.running,
+        labels);
+    set("assay_tenant_waiting_requests", "Sequences waiting to run, by tenant.", tenant.waiting, labels);
+    set("assay_tenant_kv_blocks",
+        "KV blocks held, by tenant; one shared by several sequences counts for each.", tenant.kv_blocks,
+        labels);
+  }
+}
+
+void ServeMetrics::collect(const EngineStats& stats) {
+  const std::scoped_lock lock(mutex_);
+  Collection collection(*registry_, stats, last_);
+  collection.collect_load();
+  collection.collect_kv();
+  collection.collect_steps();
+  collection.collect_tenants();
   last_ = stats;
+}
+
+double prefix_hit_ratio(const EngineStats& stats) {
+  const auto asked = static_cast<double>(std::max<int64_t>(1, stats.prefix_tokens_asked_total));
+  return static_cast<double>(stats.prefix_tokens_found_total) / asked;
+}
+
+double fragmentation_ratio(const EngineStats& stats) {
+  const auto positions = static_cast<double>(stats.kv_blocks_used * stats.kv_page_tokens);
+  if (positions <= 0) return 0;
+  return std::clamp(1 - static_cast<double>(stats.kv_tokens_used) / positions, 0.0, 1.0);
 }
 
 }  // namespace assay

@@ -39,6 +39,8 @@ class ServeMetrics {
   const LatencyWindow& recent_token_gaps() const { return recent_token_gaps_; }
 
  private:
+  class Collection;
+
   MetricRegistry* registry_;
   WallClock clock_;
   LatencyWindow recent_first_tokens_;
@@ -55,5 +57,10 @@ class ServeMetrics {
   std::mutex mutex_;  // collect() computes differences
   EngineStats last_;
 };
+
+// Tokens found in the prefix cache of those asked for, 0 to 1, since the start.
+double prefix_hit_ratio(const EngineStats& stats);
+// Positions of used KV blocks that hold no token, of all their positions, 0 to 1.
+double fragmentation_ratio(const EngineStats& stats);
 
 }  // namespace assay

@@ -117,7 +117,9 @@ TEST_F(RequestObserverTest, every_request_has_its_line_with_its_outcome) {
       200);
   ASSERT_EQ(served.complete(R"("max_tokens":2,"stream":true)").status, 200);
   ASSERT_EQ(served.chat(R"("temperature":-1)").status, 400);
+  served.engine->hold();  // the first choice must not end before the second is submitted
   ASSERT_EQ(served.complete(R"("n":2)").status, 429);
+  served.engine->go_on();
   ASSERT_EQ(served.get("/health").status, 200);
   ASSERT_EQ(served.get("/nothing/secret?key=abc").status, 404);
   const auto log = lines(6);
