@@ -180,6 +180,7 @@ Result<void> try_port(const ServeFlags& flags) {
 }
 
 void reload(const ServeFlags& flags, ApiServer& server) {
+  server.reopen_logs();
   const auto tenants = read_tenants(flags.api);
   if (!tenants) {
     log_error("keys and limits stay as they were: {}", tenants.error().message());

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "serve/api_error.h"
 #include "serve/generation_routes.h"
+#include "serve/live_routes.h"
 #include "serve/server_state.h"
 #include "serve/status_routes.h"
 #include "serve/usage_routes.h"
@@ -25,6 +26,7 @@ std::vector<HttpServer::Route> all_routes(ServerState& state) {
   append(routes, status_routes(state));
   append(routes, generation_routes(state));
   append(routes, usage_routes(state));
+  append(routes, live_routes(state));
   return routes;
 }
 
@@ -68,6 +70,9 @@ Result<void> OpenAiServer::open() {
   ASSIGN_OR_RETURN(state_.observer,
                    RequestObserver::open(state_.config.watch, {state_.model.name, state_.model.precision},
                                          state_.serve_metrics, state_.metrics));
+  state_.live = LiveState::start({state_.model.name, state_.model.precision,
+                                  state_.model.engine->max_context(), state_.created},
+                                 *state_.model.engine, state_.serve_metrics);
   ASSIGN_OR_RETURN(http_, HttpServer::start(std::move(http), all_routes(state_)));
   state_.observer->set_address(http_->address());
   return {};

@@ -68,6 +68,7 @@ void ServeMetrics::count_request(const AccessRecord& record) {
 
 void ServeMetrics::count_outcome(const RequestFacts& facts) {
   if (facts.generation.operation.empty()) return;
+  ++outcomes_[static_cast<size_t>(facts.outcome)];
   const std::string tenant = facts.outcome == Outcome::kRefusedKey ? "none" : facts.tenant;
   registry_
       ->counter("assay_generation_requests_total", "Generation requests ended, by tenant and outcome.",
@@ -83,6 +84,15 @@ void ServeMetrics::count_outcome(const RequestFacts& facts) {
              facts.generation.prompt_tokens);
   add_tokens("assay_tenant_output_tokens_total", "Tokens generated for ended requests, by tenant.",
              facts.generation.output_tokens);
+}
+
+std::vector<std::pair<std::string_view, int64_t>> ServeMetrics::outcomes() const {
+  std::vector<std::pair<std::string_view, int64_t>> counts;
+  for (size_t i = 0; i < outcomes_.size(); ++i) {
+    if (const int64_t count = outcomes_[i]; count > 0)
+      counts.emplace_back(name(static_cast<Outcome>(i)), count);
+  }
+  return counts;
 }
 
 void ServeMetrics::count_finish(const Completion& completion) {

@@ -4,8 +4,13 @@
 // Ownership: borrows the registry. Thread safety: any thread. Cost: observe_*() is a few short locks.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <mutex>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "engine/engine.h"
@@ -34,6 +39,9 @@ class ServeMetrics {
   // Copies the engine's figures into the registry.
   void collect(const EngineStats& stats);
 
+  // Generation requests ended so far, by outcome; those that never were are left out.
+  std::vector<std::pair<std::string_view, int64_t>> outcomes() const;
+
   // Of the last minute, beside the histograms of all time.
   const LatencyWindow& recent_first_tokens() const { return recent_first_tokens_; }
   const LatencyWindow& recent_token_gaps() const { return recent_token_gaps_; }
@@ -54,6 +62,7 @@ class ServeMetrics {
   Histogram decode_seconds_;
   Histogram prompt_length_;
   Histogram output_length_;
+  std::array<std::atomic<int64_t>, static_cast<size_t>(Outcome::kCount)> outcomes_{};
   std::mutex mutex_;  // collect() computes differences
   EngineStats last_;
 };

@@ -86,7 +86,8 @@ HttpServer::Route observed_route(ServerState& state, std::string_view method, st
           }};
 }
 
-std::optional<Caller> identify(ServerState& state, const HttpRequest& request, const ResponderPtr& responder) {
+std::optional<Caller> identify(ServerState& state, const HttpRequest& request,
+                               const ResponderPtr& responder) {
   auto caller = identify_caller(request, state.tenants);
   if (!caller) {
     responder->respond(to_response(caller.error()));

@@ -15,6 +15,7 @@
 #include "serve/api_error.h"
 #include "serve/caller.h"
 #include "serve/grammar_constraint.h"
+#include "serve/live_state.h"
 #include "serve/prompt_encoder.h"
 #include "serve/request_observer.h"
 #include "serve/serve_metrics.h"
@@ -38,7 +39,8 @@ struct ServerState {
   const ServedModel model;
   MetricRegistry metrics;
   ServeMetrics serve_metrics;
-  std::unique_ptr<RequestObserver> observer;  // opened before the first request
+  std::unique_ptr<RequestObserver> observer;  // opened before the first request, as is the next
+  std::unique_ptr<LiveState> live;
   GrammarStore grammars;
   TenantDirectory tenants;
   const PromptEncoder prompts;

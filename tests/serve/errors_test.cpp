@@ -51,7 +51,7 @@ std::vector<Case> hostile_cases() {
   const std::string deep = std::string(33, '[') + std::string(33, ']');
   return {
       // routes and methods
-      {"root", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", 404, "unknown_url", "null"},
+      {"unknown path", "GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n", 404, "unknown_url", "null"},
       {"unknown route", Served::post_text("/v1/embeddings", good), 404, "unknown_url", "null"},
       {"no version", Served::post_text("/chat/completions", good), 404, "unknown_url", "null"},
       {"trailing slash", Served::post_text(kChat + "/", good), 404, "unknown_url", "null"},
