@@ -179,8 +179,15 @@ Result<void> try_port(const ServeFlags& flags) {
   return {};
 }
 
+void reload_certificate(ApiServer& server) {
+  const auto reloaded = server.reload_tls();
+  if (!reloaded) return log_error("the certificate stays as it was: {}", reloaded.error().message());
+  say("TLS        certificate and key were read again");
+}
+
 void reload(const ServeFlags& flags, ApiServer& server) {
   server.reopen_logs();
+  if (!flags.net.tls_certificate.empty()) reload_certificate(server);
   const auto tenants = read_tenants(flags.api);
   if (!tenants) {
     log_error("keys and limits stay as they were: {}", tenants.error().message());

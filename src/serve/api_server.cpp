@@ -46,6 +46,7 @@ class OpenAiServer final : public ApiServer {
   uint16_t port() const override { return http_->port(); }
   std::string address() const override { return http_->address(); }
   MetricRegistry& metrics() override { return state_.metrics; }
+  Result<void> reload_tls() override { return http_->reload_tls(); }
   void replace_tenants(const TenantTable& table) override { state_.tenants.replace(table); }
   void reopen_logs() override { state_.observer->reopen_access_log(); }
   bool drain(double timeout_seconds) override;

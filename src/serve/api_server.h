@@ -28,6 +28,9 @@ class ApiServer {
   virtual uint16_t port() const = 0;
   virtual std::string address() const = 0;  // "127.0.0.1:8080"
   virtual MetricRegistry& metrics() = 0;
+
+  // HttpServer::reload_tls().
+  virtual Result<void> reload_tls() = 0;
   // Keys and limits from now on; requests that run go on.
   virtual void replace_tenants(const TenantTable& table) = 0;
 
