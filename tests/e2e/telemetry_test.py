@@ -10,6 +10,7 @@ import json
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import threading
@@ -130,6 +131,26 @@ def check_log(lines, root):
     expect(all("capital" not in line for line in lines), "a prompt's text must not be in the log")
 
 
+def check_rotation(server, log):
+    """The file is moved away, SIGHUP opens it anew; returns the lines of the old one."""
+    end = time.monotonic() + 20
+    while "/metrics" not in log.read_text() and time.monotonic() < end:
+        time.sleep(0.05)
+    old = log.with_suffix(".1")
+    log.rename(old)
+    server.process.send_signal(signal.SIGHUP)
+    for line in server.process.stdout:  # what SIGHUP reads again is said when it is done
+        if line.startswith("keys"):
+            break
+    server.ask("/version")
+    while not (log.exists() and "/version" in log.read_text()) and time.monotonic() < end:
+        time.sleep(0.05)
+    expect(log.exists() and "/version" in log.read_text(), "SIGHUP does not open the access log anew")
+    lines = old.read_text().splitlines()
+    expect(lines and "/version" not in lines[-1], "lines go on to the file that was moved away")
+    return lines
+
+
 def main():
     require_packages("prometheus_client==0.21.1", "opentelemetry-proto==1.30.0")
     collector = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Collector)
@@ -145,10 +166,11 @@ def main():
             expect(server.chat("What is the capital of Italy?")[0] == 200, "a second answer")
             expect(server.chat("?", temperature=-1)[0] == 400, "a refusal")
             check_metrics(server.ask("/metrics")[2])
+            first_part = check_rotation(server, log)
             code, rest = server.stop()
             expect(code == 0, f"exit code {code}:\n{rest}")
         root = check_traces(Collector.bodies)
-        check_log(log.read_text().splitlines(), root)
+        check_log(first_part + log.read_text().splitlines(), root)
     collector.shutdown()
     print("passed")
 
