@@ -160,7 +160,8 @@ ServedModel served_model(const ServeFlags& flags, const LoadedModel& loaded, std
   ServedModel served{.name = name_of(flags),
                      .aliases = {"default"},
                      .engine = std::move(engine),
-                     .precision = describe_effective_precision(*loaded.model())};
+                     .precision = describe_effective_precision(*loaded.model()),
+                     .n_embedding = static_cast<int>(loaded.model()->config().n_embedding)};
   if (loaded.has_template()) {
     served.render_chat = [loaded](const std::vector<ChatMessage>& messages, const boost::json::array& tools) {
       return loaded.render(messages, tools);

@@ -6,10 +6,12 @@
 
 #include "base/log.h"
 #include "serve/api_error.h"
+#include "serve/embedding_routes.h"
 #include "serve/generation_routes.h"
 #include "serve/live_routes.h"
 #include "serve/server_state.h"
 #include "serve/status_routes.h"
+#include "serve/token_routes.h"
 #include "serve/usage_routes.h"
 
 namespace assay {
@@ -25,6 +27,8 @@ std::vector<HttpServer::Route> all_routes(ServerState& state) {
   std::vector<HttpServer::Route> routes;
   append(routes, status_routes(state));
   append(routes, generation_routes(state));
+  append(routes, embedding_routes(state));
+  append(routes, token_routes(state));
   append(routes, usage_routes(state));
   append(routes, live_routes(state));
   return routes;

@@ -18,6 +18,9 @@ class Generation::Sink final : public StreamSink {
  public:
   Sink(std::shared_ptr<Generation> generation, size_t index)
       : generation_(std::move(generation)), index_(index) {}
+  void on_prompt(std::span<const PromptTokenLogprob> tokens) override {
+    generation_->on_prompt(index_, tokens);
+  }
   void on_token(const TokenEvent& event) override { generation_->on_token(index_, event); }
   void on_finish(const Completion& completion) override { generation_->on_finish(index_, completion); }
 
@@ -40,6 +43,7 @@ Generation::Generation(Engine& engine, ServeMetrics& metrics, GenerationSpec spe
       responder_(std::move(responder)),
       choices_(spec_.prompts.size() * static_cast<size_t>(spec_.options.n)),
       unfinished_(choices_.size()) {
+  begin_with_prompt();
   const std::optional<ToolReading>& tools = spec_.shape.tools;
   if (!tools) return;
   for (Choice& choice : choices_) choice.parser.emplace(tools->format, tools->names, tools->opened);
@@ -64,6 +68,54 @@ GenerationFacts Generation::facts() const {
   return facts;
 }
 
+// What is echoed comes before anything else. The engine tells of every prompt token but the first.
+void Generation::begin_with_prompt() {
+  if (spec_.echo.empty()) return;
+  for (size_t i = 0; i < choices_.size(); ++i) {
+    const size_t prompt = i / static_cast<size_t>(spec_.options.n);
+    Choice& choice = choices_[i];
+    (spec_.options.stream ? choice.echo : choice.text) = spec_.echo[prompt];
+    if (!wants_logprobs()) continue;
+    const int32_t first = spec_.prompts[prompt].front();
+    const std::string_view bytes = engine_.tokenizer().token_bytes(first);
+    keep(choice, {.chosen = {std::string(bytes), 0}, .first = true});
+    // A token that was put before the text takes no place in it.
+    if (engine_.tokenizer().is_special(first) && !spec_.echo[prompt].starts_with(bytes))
+      choice.characters = 0;
+  }
+}
+
+void Generation::keep(Choice& choice, TokenLogprobs named) {
+  if (choice.held.empty()) choice.held_offset = choice.characters;
+  choice.characters += count_characters(named.chosen.bytes);
+  (spec_.options.stream ? choice.held : choice.logprobs).push_back(std::move(named));
+}
+
+GenerationRequest Generation::request_of(size_t index) const {
+  const auto n = static_cast<size_t>(spec_.options.n);
+  const GenerationOptions& options = spec_.options;
+  GenerationRequest request;
+  request.prompt = spec_.prompts[index / n];
+  request.sampling = sampling_of_choice(options.sampling, static_cast<int>(index % n));
+  request.max_tokens = static_cast<int>(options.max_tokens);
+  request.stop = options.stop;
+  request.share = spec_.share;
+  request.ignore_end_of_generation = options.ignore_eos;
+  const AnswerShape& shape = spec_.shape;
+  if (shape.grammar != nullptr)
+    request.constraint = make_grammar_constraint(shape.grammar, shape.grammar_trigger);
+  if (shape.tools) request.keep_special = opening_is_special(shape.tools->format);
+  if (spec_.echo.empty()) return request;
+  request.prompt_output.logprobs = wants_logprobs();
+  request.prompt_output.top_logprobs = wants_logprobs() ? options.sampling.top_logprobs : 0;
+  // The engine computes no prompt for nothing: ask for what costs least.
+  if (options.max_tokens == 0 && !wants_logprobs()) request.prompt_output.pooling = Pooling::kLast;
+  // Clients that score prompts ask for one token and drop the last entry of the lists: it must be there, also
+  // when that token is the model's end.
+  if (options.max_tokens == 1 && wants_logprobs()) request.ignore_end_of_generation = true;
+  return request;
+}
+
 void Generation::run() {
   responder_->watch().describe(facts());
   responder_->watch().mark_submitted();
@@ -71,19 +123,7 @@ void Generation::run() {
   std::vector<RequestId> ids;
   std::optional<Error> error;
   for (size_t i = 0; i < choices_.size() && !error; ++i) {
-    const auto n = static_cast<size_t>(spec_.options.n);
-    GenerationRequest request;
-    request.prompt = spec_.prompts[i / n];
-    request.sampling = sampling_of_choice(spec_.options.sampling, static_cast<int>(i % n));
-    request.max_tokens = static_cast<int>(spec_.options.max_tokens);
-    request.stop = spec_.options.stop;
-    request.share = spec_.share;
-    request.ignore_end_of_generation = spec_.options.ignore_eos;
-    const AnswerShape& shape = spec_.shape;
-    if (shape.grammar != nullptr)
-      request.constraint = make_grammar_constraint(shape.grammar, shape.grammar_trigger);
-    if (shape.tools) request.keep_special = opening_is_special(shape.tools->format);
-    const auto id = engine_.submit(std::move(request), std::make_shared<Sink>(shared_from_this(), i));
+    const auto id = engine_.submit(request_of(i), std::make_shared<Sink>(shared_from_this(), i));
     if (id) {
       ids.push_back(*id);
     } else {
@@ -143,6 +183,13 @@ void Generation::cancel_all() {
   for (const RequestId id : ids) engine_.cancel(id);
 }
 
+void Generation::on_prompt(size_t index, std::span<const PromptTokenLogprob> tokens) {
+  const std::scoped_lock lock(mutex_);
+  if (refused_) return;
+  for (const PromptTokenLogprob& token : tokens)
+    keep(choices_[index], name_logprobs(token, engine_.tokenizer()));
+}
+
 void Generation::on_token(size_t index, const TokenEvent& event) {
   const double now = responder_->watch().seconds();
   const std::scoped_lock lock(mutex_);
@@ -156,12 +203,7 @@ void Generation::on_token(size_t index, const TokenEvent& event) {
   }
   choice.last_token_at = now;
   admission_->count_completion(1);
-  if (wants_logprobs()) {
-    TokenLogprobs named = name_logprobs(event, engine_.tokenizer());
-    if (choice.held.empty()) choice.held_offset = choice.characters;
-    choice.characters += count_characters(named.chosen.bytes);
-    (spec_.options.stream ? choice.held : choice.logprobs).push_back(std::move(named));
-  }
+  if (wants_logprobs()) keep(choice, name_logprobs(event, engine_.tokenizer()));
   take_text(index, event.text, false);
 }
 
@@ -183,7 +225,8 @@ void Generation::take_text(size_t index, std::string_view text, bool last) {
   std::string content;
   std::vector<ToolCallPiece> pieces;
   if (!choice.parser) {
-    content = text;
+    content = std::exchange(choice.echo, {});
+    content += text;
   } else {
     std::vector<ToolEvent> events = choice.parser->feed(text);
     if (last) std::ranges::move(choice.parser->finish(), std::back_inserter(events));

@@ -32,6 +32,7 @@ struct GenerationSpec {
   GenerationOptions options;
   std::vector<std::vector<int32_t>> prompts;  // each gives options.n choices
   AnswerShape shape;                          // of every choice
+  std::vector<std::string> echo;              // of each prompt, what its choices begin with; empty: nothing
   RequestClass share;                         // how its sequences compete
   std::shared_ptr<Tenant::Admission> admission;
   Headers headers;  // of the answer, besides its own
@@ -52,6 +53,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   struct Choice {
     RequestId id = 0;
     std::string text;                     // of a whole answer
+    std::string echo;                     // the prompt, until it has been streamed
     std::vector<TokenLogprobs> logprobs;  // of a whole answer
     std::vector<TokenLogprobs> held;      // of tokens whose text is not final yet (stream)
     size_t characters = 0;                // of all tokens so far
@@ -67,6 +69,9 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
   void run();
   GenerationFacts facts() const;
+  void begin_with_prompt();
+  GenerationRequest request_of(size_t index) const;
+  void on_prompt(size_t index, std::span<const PromptTokenLogprob> tokens);
   void on_token(size_t index, const TokenEvent& event);
   void on_finish(size_t index, const Completion& completion);
   void take_text(size_t index, std::string_view text, bool last);
@@ -74,6 +79,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
                     std::string_view finish_reason);
   std::string_view finish_reason_of(const Choice& choice) const;
   ToolCallPiece piece_of(ToolEvent event) const;
+  void keep(Choice& choice, TokenLogprobs named);
   void emit(std::string bytes);
   void end_stream();
   void respond_whole();

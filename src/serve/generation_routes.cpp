@@ -9,6 +9,7 @@
 #include "serve/answer_shape.h"
 #include "serve/generation.h"
 #include "serve/openai_response.h"
+#include "serve/utf8_text.h"
 
 namespace assay {
 namespace {
@@ -26,6 +27,12 @@ ResponseIdentity identity(const ServerState& state, Endpoint endpoint, const Gen
           .model = state.model.name,
           .fingerprint = fmt::format("assay {}, {}", build_info().version, state.model.precision),
           .chunk_usage_null = options.include_usage};
+}
+
+// What an echoed prompt reads like.
+std::string text_of(const PromptInput& input, const Tokenizer& tokenizer) {
+  if (const auto* text = std::get_if<std::string>(&input)) return *text;
+  return replace_invalid_utf8(tokenizer.decode(std::get<std::vector<int32_t>>(input), false));
 }
 
 // The last refusal: the tenant's limits.
@@ -70,24 +77,20 @@ void complete_text(ServerState& state, const HttpRequest& request, const Respond
   GenerationOptions& options = parsed->options;
   if (!state.serves(options.model))
     return responder->respond(to_response(state.unknown_model(options.model)));
-  std::vector<std::vector<int32_t>> prompts;
-  for (PromptInput& input : parsed->prompts) {
-    if (auto* ids = std::get_if<std::vector<int32_t>>(&input)) {
-      prompts.push_back(std::move(*ids));
-    } else {
-      auto encoded = state.prompts.text(std::get<std::string>(input), "prompt");
-      if (!encoded) return responder->respond(to_response(encoded.error()));
-      prompts.push_back(std::move(*encoded));
-    }
-  }
-  if (const auto refusal = state.prompts.check_lengths(prompts, options, "prompt")) {
+  auto prompts = state.prompts.inputs(parsed->prompts, "prompt");
+  if (!prompts) return responder->respond(to_response(prompts.error()));
+  if (const auto refusal = state.prompts.check_lengths(*prompts, options, "prompt")) {
     return responder->respond(to_response(*refusal));
   }
   auto shape = shape_of_completion(*parsed, state.grammars);
   if (!shape) return responder->respond(to_response(shape.error()));
+  std::vector<std::string> echo;
+  for (const PromptInput& input : parsed->prompts) {
+    if (parsed->echo) echo.push_back(text_of(input, state.model.engine->tokenizer()));
+  }
   ResponseIdentity own = identity(state, Endpoint::kCompletion, options);
-  start(state, {std::move(own), std::move(options), std::move(prompts), std::move(*shape)}, caller,
-        responder);
+  start(state, {std::move(own), std::move(options), std::move(*prompts), std::move(*shape), std::move(echo)},
+        caller, responder);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <limits>
 
+#include "serve/chat_messages.h"
 #include "serve/field_reader.h"
 #include "serve/json_body.h"
 
@@ -15,7 +16,6 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr int64_t kMaxPriority = 100;
 constexpr int64_t kMaxTokens = std::numeric_limits<int32_t>::max();
 
 struct Unsupported {
@@ -151,90 +151,6 @@ void read_common(FieldReader& fields, const ApiLimits& limits, GenerationOptions
 
 // --- chat ---
 
-// "text" or [{"type": "text", "text": "..."}, ...].
-std::optional<std::string> read_content(FieldReader& message) {
-  const json::value* content = message.any("content");
-  if (content == nullptr) {
-    message.fail("content", "is required: a string or an array of text parts", "missing_required_parameter");
-    return std::nullopt;
-  }
-  if (const json::string* text = content->if_string()) return std::string(*text);
-  const json::array* parts = content->if_array();
-  if (parts == nullptr || parts->empty()) {
-    message.fail_type("content", "a string or a non-empty array of text parts", *content);
-    return std::nullopt;
-  }
-  std::string joined;
-  for (size_t i = 0; i < parts->size() && !message.failed(); ++i) {
-    const std::string name = fmt::format("content[{}]", i);
-    const json::object* part = (*parts)[i].if_object();
-    if (part == nullptr) {
-      message.fail_type(name, "an object", (*parts)[i]);
-      break;
-    }
-    FieldReader inner(*part, message.full_name(name));
-    const auto type = inner.text("type");
-    if (!inner.failed() && (!type || *type != "text")) {
-      inner.fail(
-          "type",
-          fmt::format("only \"text\" parts are supported, found \"{}\"", type.value_or("").substr(0, 40)),
-          "unsupported_content");
-    }
-    const auto text = inner.text("text");
-    if (!text) inner.fail("text", "is required", "missing_required_parameter");
-    inner.finish();
-    if (inner.failed()) message.fail_with(inner.error());
-    joined += text.value_or("");
-  }
-  return joined;
-}
-
-void read_message(FieldReader& message, ChatMessage& out) {
-  const auto role = message.text("role");
-  if (!role) return message.fail("role", "is required", "missing_required_parameter");
-  constexpr std::array<std::string_view, 5> kRoles = {"system", "developer", "user", "assistant", "tool"};
-  if (std::ranges::find(kRoles, *role) == kRoles.end()) {
-    return message.fail("role",
-                        fmt::format("expected system, developer, user, assistant or tool, found \"{}\"",
-                                    role->substr(0, 40)));
-  }
-  out.role = *role == "developer" ? "system" : *role;
-  if (*role == "assistant") out.tool_calls = read_tool_calls(message);
-  // An assistant that calls need not say anything.
-  if (out.tool_calls.empty() || message.any("content") != nullptr)
-    out.content = read_content(message).value_or("");
-  if (*role == "tool") {
-    out.tool_call_id = message.text("tool_call_id").value_or("");
-    if (out.tool_call_id.empty()) message.fail("tool_call_id", "is required", "missing_required_parameter");
-  }
-  const auto name = message.text("name");  // chat templates use it for tools alone
-  if (*role == "tool") out.name = name.value_or("");
-  for (const char* field : {"refusal", "audio", "function_call"})
-    message.refuse(field, "null", "is not supported");
-  message.refuse("annotations", "[]", "is not supported");
-  if (*role != "assistant") message.refuse("tool_calls", "[]", "is allowed only in an assistant's message");
-  message.finish();
-}
-
-void read_messages(FieldReader& fields, const ApiLimits& limits, std::vector<ChatMessage>& messages) {
-  const json::array* list = fields.array("messages");
-  if (list == nullptr) {
-    return fields.fail("messages", "is required: an array of messages", "missing_required_parameter");
-  }
-  if (list->empty() || list->size() > static_cast<size_t>(limits.max_messages)) {
-    return fields.fail("messages",
-                       fmt::format("expected 1 to {} messages, found {}", limits.max_messages, list->size()));
-  }
-  for (size_t i = 0; i < list->size() && !fields.failed(); ++i) {
-    const std::string name = fmt::format("messages[{}]", i);
-    const json::object* object = (*list)[i].if_object();
-    if (object == nullptr) return fields.fail_type(name, "an object", (*list)[i]);
-    FieldReader message(*object, name);
-    read_message(message, messages.emplace_back());
-    if (message.failed()) fields.fail_with(message.error());
-  }
-}
-
 void read_chat_logprobs(FieldReader& fields, SamplingParams& sampling) {
   sampling.logprobs = fields.boolean("logprobs").value_or(false);
   const auto top = fields.integer("top_logprobs", 0, 20);
@@ -251,64 +167,6 @@ void read_chat_max_tokens(FieldReader& fields, GenerationOptions& options) {
   if (older || newer) options.max_tokens = newer ? *newer : *older;
 }
 
-// --- completions ---
-
-// True when `value` is an array of token ids in range; otherwise a failure is recorded.
-bool read_ids(FieldReader& fields, const json::array& list, const ApiLimits& limits,
-              std::vector<int32_t>& ids) {
-  ids.reserve(list.size());
-  for (const json::value& entry : list) {
-    if (!entry.is_int64()) {
-      fields.fail_type("prompt", "token ids", entry);
-      return false;
-    }
-    if (entry.get_int64() < 0 || entry.get_int64() >= limits.n_vocab) {
-      fields.fail("prompt", fmt::format("token id {} is not in the vocabulary (0 to {})", entry.get_int64(),
-                                        limits.n_vocab - 1));
-      return false;
-    }
-    ids.push_back(static_cast<int32_t>(entry.get_int64()));
-  }
-  return true;
-}
-
-void read_prompts(FieldReader& fields, const ApiLimits& limits, std::vector<PromptInput>& prompts) {
-  const json::value* prompt = fields.any("prompt");
-  if (prompt == nullptr) return fields.fail("prompt", "is required", "missing_required_parameter");
-  if (const json::string* text = prompt->if_string()) {
-    prompts.emplace_back(std::string(*text));
-    return;
-  }
-  const json::array* list = prompt->if_array();
-  if (list == nullptr) {
-    return fields.fail_type(
-        "prompt", "a string, an array of strings, an array of token ids or an array of those", *prompt);
-  }
-  if (list->empty()) return fields.fail("prompt", "the array is empty");
-  if (list->front().is_number()) {
-    std::vector<int32_t> ids;
-    if (read_ids(fields, *list, limits, ids)) prompts.emplace_back(std::move(ids));
-    return;
-  }
-  if (list->size() > static_cast<size_t>(limits.max_prompts)) {
-    return fields.fail(
-        "prompt", fmt::format("expected at most {} prompts, found {}", limits.max_prompts, list->size()));
-  }
-  for (const json::value& entry : *list) {
-    if (entry.kind() != list->front().kind())
-      return fields.fail("prompt", "the array mixes different kinds of prompts");
-    if (const json::string* text = entry.if_string()) {
-      prompts.emplace_back(std::string(*text));
-    } else if (const json::array* inner = entry.if_array(); inner != nullptr && !inner->empty()) {
-      std::vector<int32_t> ids;
-      if (!read_ids(fields, *inner, limits, ids)) return;
-      prompts.emplace_back(std::move(ids));
-    } else {
-      return fields.fail_type("prompt", "strings or non-empty arrays of token ids", entry);
-    }
-  }
-}
-
 }  // namespace
 
 ApiResult<ChatCompletionRequest> parse_chat_request(std::string_view body, const ApiLimits& limits) {
@@ -317,7 +175,7 @@ ApiResult<ChatCompletionRequest> parse_chat_request(std::string_view body, const
   FieldReader fields(*object);
   ChatCompletionRequest request;
   read_common(fields, limits, request.options);
-  read_messages(fields, limits, request.messages);
+  request.messages = read_messages(fields, limits.max_messages);
   read_chat_logprobs(fields, request.options.sampling);
   read_chat_max_tokens(fields, request.options);
   request.tools = read_tools(fields);
@@ -335,17 +193,19 @@ ApiResult<CompletionRequest> parse_completion_request(std::string_view body, con
   FieldReader fields(*object);
   CompletionRequest request;
   read_common(fields, limits, request.options);
-  read_prompts(fields, limits, request.prompts);
+  request.prompts = read_prompts(fields, "prompt", {limits.n_vocab, limits.max_prompts});
   // OpenAI's default: 16 tokens.
-  request.options.max_tokens = fields.integer("max_tokens", 1, kMaxTokens).value_or(16);
+  request.options.max_tokens = fields.integer("max_tokens", 0, kMaxTokens).value_or(16);
+  request.echo = fields.boolean("echo").value_or(false);
+  if (request.options.max_tokens == 0 && !request.echo)
+    fields.fail("max_tokens", "0 is allowed with echo alone; there is nothing to answer otherwise");
   if (const auto top = fields.integer("logprobs", 0, 20)) {
     request.options.sampling.logprobs = true;
     request.options.sampling.top_logprobs = static_cast<int>(*top);
   }
   fields.refuse("tools", "[]", "is for chat completions");
   fields.refuse("tool_choice", "\"none\"", "is for chat completions");
-  fields.refuse("echo", "false", "is not supported");
-  fields.refuse("suffix", "\"\"", "is not supported");
+  fields.refuse("suffix", "\"\"", "is not supported: this server continues prompts, it does not fill gaps");
   fields.refuse("best_of", "1", "is not supported; use n");
   fields.finish();
   const auto sequences = static_cast<int64_t>(request.prompts.size()) * request.options.n;

@@ -9,16 +9,18 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "engine/loaded_model.h"
 #include "engine/sampling.h"
 #include "serve/api_error.h"
+#include "serve/prompt_fields.h"
 #include "serve/response_format.h"
 #include "serve/tool_request.h"
 
 namespace assay {
+
+inline constexpr int kMaxPriority = 100;  // of `priority`, either way
 
 // What the server and its model allow.
 struct ApiLimits {
@@ -29,6 +31,7 @@ struct ApiLimits {
   int max_messages = 4096;
   int max_stop = 16;          // stop strings
   int max_stop_bytes = 1024;  // of one
+  int max_inputs = 2048;      // of one request for embeddings
   int max_json_depth = 32;
 };
 
@@ -51,11 +54,10 @@ struct ChatCompletionRequest {
   ToolRequest tools;
 };
 
-using PromptInput = std::variant<std::string, std::vector<int32_t>>;
-
 struct CompletionRequest {
   GenerationOptions options;
   std::vector<PromptInput> prompts;
+  bool echo = false;  // the prompt belongs to the answer; with logprobs, its tokens too
 };
 
 ApiResult<ChatCompletionRequest> parse_chat_request(std::string_view body, const ApiLimits& limits);

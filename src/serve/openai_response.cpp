@@ -75,9 +75,13 @@ json::object completion_logprobs(std::span<const TokenLogprobs> tokens, size_t t
   json::array names, values, tops, offsets;
   for (const TokenLogprobs& token : tokens) {
     names.emplace_back(completion_token_name(token.chosen.bytes));
-    values.emplace_back(finite(token.chosen.logprob));
+    values.push_back(token.first ? json::value(nullptr) : json::value(finite(token.chosen.logprob)));
     offsets.emplace_back(text_offset);
     text_offset += count_characters(token.chosen.bytes);
+    if (token.first) {
+      tops.emplace_back(nullptr);
+      continue;
+    }
     json::object top;
     for (const NamedLogprob& other : token.top)
       top[completion_token_name(other.bytes)] = finite(other.logprob);
@@ -141,6 +145,14 @@ TokenLogprobs name_logprobs(const TokenEvent& event, const Tokenizer& tokenizer)
   result.chosen = named(event.token, event.logprob.value_or(0), tokenizer);
   result.top.reserve(event.top.size());
   for (const TokenLogprob& other : event.top)
+    result.top.push_back(named(other.token, other.logprob, tokenizer));
+  return result;
+}
+
+TokenLogprobs name_logprobs(const PromptTokenLogprob& token, const Tokenizer& tokenizer) {
+  TokenLogprobs result;
+  result.chosen = named(token.token, token.logprob, tokenizer);
+  for (const TokenLogprob& other : token.top)
     result.top.push_back(named(other.token, other.logprob, tokenizer));
   return result;
 }

@@ -32,9 +32,11 @@ struct NamedLogprob {
 };
 struct TokenLogprobs {
   NamedLogprob chosen;
+  bool first = false;             // of a prompt: nothing stands before it, so it has no probability
   std::vector<NamedLogprob> top;  // best first
 };
 TokenLogprobs name_logprobs(const TokenEvent& event, const Tokenizer& tokenizer);
+TokenLogprobs name_logprobs(const PromptTokenLogprob& token, const Tokenizer& tokenizer);
 
 // One call of a function. In a stream, `id` and `name` come with the first piece alone.
 struct ToolCallPiece {

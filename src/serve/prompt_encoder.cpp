@@ -22,12 +22,28 @@ PromptEncoder::PromptEncoder(const ServedModel& model) : model_(model) {
   hopeless_bytes_ = kNormalisingSlack * longest_token * static_cast<size_t>(model.engine->max_context());
 }
 
-ApiResult<std::vector<int32_t>> PromptEncoder::text(std::string_view text, std::string_view field) const {
-  return encode(text, false, field);
+ApiResult<std::vector<int32_t>> PromptEncoder::text(std::string_view text, std::string_view field,
+                                                    bool add_special) const {
+  return encode(text, {.add_bos = add_special}, field);
+}
+
+ApiResult<std::vector<std::vector<int32_t>>> PromptEncoder::inputs(std::span<const PromptInput> inputs,
+                                                                   std::string_view field) const {
+  std::vector<std::vector<int32_t>> prompts;
+  for (const PromptInput& input : inputs) {
+    if (const auto* ids = std::get_if<std::vector<int32_t>>(&input)) {
+      prompts.push_back(*ids);
+      continue;
+    }
+    auto encoded = text(std::get<std::string>(input), field);
+    if (!encoded) return std::unexpected(std::move(encoded.error()));
+    prompts.push_back(std::move(*encoded));
+  }
+  return prompts;
 }
 
 // Refuses what cannot fit before it keeps the I/O thread busy.
-ApiResult<std::vector<int32_t>> PromptEncoder::encode(std::string_view text, bool rendered,
+ApiResult<std::vector<int32_t>> PromptEncoder::encode(std::string_view text, EncodeOptions options,
                                                       std::string_view field) const {
   if (text.size() > hopeless_bytes_) {
     return std::unexpected(
@@ -38,7 +54,7 @@ ApiResult<std::vector<int32_t>> PromptEncoder::encode(std::string_view text, boo
                  .param = std::string(field),
                  .code = "context_length_exceeded"});
   }
-  return model_.engine->tokenizer().encode(text, {.add_bos = true, .parse_special = rendered});
+  return model_.engine->tokenizer().encode(text, options);
 }
 
 std::optional<ApiError> PromptEncoder::check_lengths(std::span<const std::vector<int32_t>> prompts,
@@ -53,7 +69,7 @@ std::optional<ApiError> PromptEncoder::check_lengths(std::span<const std::vector
                       .param = std::string(field),
                       .code = "invalid_value"};
     }
-    const int64_t wanted = options.max_tokens < 0 ? 1 : options.max_tokens;
+    const int64_t wanted = std::max<int64_t>(1, options.max_tokens);
     if (length + wanted <= context) continue;
     return ApiError{
         .status = 400,
@@ -88,7 +104,7 @@ ApiResult<std::vector<int32_t>> PromptEncoder::chat(const ChatCompletionRequest&
   }
   if (!text)
     return std::unexpected(engine_failure({ErrorCode::kInternal, "chat template", text.error().message()}));
-  return encode(*text + std::string(end), true, "messages");
+  return encode(*text + std::string(end), {.parse_special = true}, "messages");
 }
 
 }  // namespace assay

@@ -24,6 +24,7 @@ struct ServedModel {
   std::vector<std::string> aliases;  // further names that requests may use
   std::shared_ptr<Engine> engine;
   std::string precision;  // effective, in words
+  int n_embedding = 0;    // length of a hidden state
   // Messages to a prompt. No function: the model cannot chat, for the reason given.
   std::function<Result<std::string>(const std::vector<ChatMessage>&, const boost::json::array& tools)>
       render_chat;

@@ -52,7 +52,7 @@ std::vector<Case> hostile_cases() {
   return {
       // routes and methods
       {"unknown path", "GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n", 404, "unknown_url", "null"},
-      {"unknown route", Served::post_text("/v1/embeddings", good), 404, "unknown_url", "null"},
+      {"unknown route", Served::post_text("/v1/nothing", good), 404, "unknown_url", "null"},
       {"no version", Served::post_text("/chat/completions", good), 404, "unknown_url", "null"},
       {"trailing slash", Served::post_text(kChat + "/", good), 404, "unknown_url", "null"},
       {"get a post route", "GET " + kChat + " HTTP/1.1\r\nHost: x\r\n\r\n", 405, "method_not_allowed",
@@ -171,7 +171,8 @@ std::vector<Case> hostile_cases() {
        chat(
            R"x("response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"string","pattern":"(a|b)*a(a|b){30}"}}})x"),
        400, "schema_too_complex", "response_format.json_schema.schema"},
-      {"echo", text(R"("echo":true)"), 400, "unsupported_parameter", "echo"},
+      {"echo", text(R"("echo":1)"), 400, "invalid_type", "echo"},
+      {"nothing to answer", text(R"("max_tokens":0)"), 400, "invalid_value", "max_tokens"},
       {"misspelt", chat(R"("max_token":5)"), 400, "unknown_parameter", "max_token"},
       {"unknown with hostile name", chat("\"<script>\\u0000\\n\":5"), 400, "unknown_parameter",
        std::string("<script>\0\n", 10)},

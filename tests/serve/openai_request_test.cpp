@@ -377,7 +377,7 @@ TEST(CompletionRequest, bad_parameters_are_refused_by_name) {
           {completion(R"("tool_choice":"auto")"), "unsupported_parameter", "tool_choice"},
           {completion(R"("response_format":{"type":"json_schema"})"), "missing_required_parameter",
            "response_format.json_schema"},
-          {completion(R"("echo":true)"), "unsupported_parameter", "echo"},
+          {completion(R"("echo":"yes")"), "invalid_type", "echo"},
           {completion(R"("suffix":"x")"), "unsupported_parameter", "suffix"},
           {completion(R"("best_of":2)"), "unsupported_parameter", "best_of"},
           {completion(R"("logprobs":true)"), "invalid_type", "logprobs"},

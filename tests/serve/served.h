@@ -51,6 +51,7 @@ struct Served {
     engine = std::make_shared<FakeEngine>(std::move(options));
     ServedModel model{
         .name = "org/toy", .aliases = {"default"}, .engine = engine, .precision = "weights int8:32 (2)"};
+    model.n_embedding = 4;
     model.tool_format = tools;
     if (can_chat) {
       model.render_chat = toy_template;
