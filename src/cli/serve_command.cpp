@@ -166,6 +166,7 @@ ServedModel served_model(const ServeFlags& flags, const LoadedModel& loaded, std
     served.render_chat = [loaded](const std::vector<ChatMessage>& messages, const boost::json::array& tools) {
       return loaded.render(messages, tools);
     };
+    served.chat_template = loaded.template_source();
     served.tool_format = detect_tool_format(loaded.template_source());
   } else {
     served.no_chat_reason = loaded.template_error();

@@ -77,7 +77,7 @@ void complete_text(ServerState& state, const HttpRequest& request, const Respond
   GenerationOptions& options = parsed->options;
   if (!state.serves(options.model))
     return responder->respond(to_response(state.unknown_model(options.model)));
-  auto prompts = state.prompts.inputs(parsed->prompts, "prompt");
+  auto prompts = state.prompts.inputs(parsed->prompts, "prompt", {.parse_special = parsed->parse_special});
   if (!prompts) return responder->respond(to_response(prompts.error()));
   if (const auto refusal = state.prompts.check_lengths(*prompts, options, "prompt")) {
     return responder->respond(to_response(*refusal));

@@ -196,6 +196,7 @@ ApiResult<CompletionRequest> parse_completion_request(std::string_view body, con
   request.prompts = read_prompts(fields, "prompt", {limits.n_vocab, limits.max_prompts});
   // OpenAI's default: 16 tokens.
   request.options.max_tokens = fields.integer("max_tokens", 0, kMaxTokens).value_or(16);
+  request.parse_special = fields.boolean("parse_special").value_or(true);
   request.echo = fields.boolean("echo").value_or(false);
   if (request.options.max_tokens == 0 && !request.echo)
     fields.fail("max_tokens", "0 is allowed with echo alone; there is nothing to answer otherwise");

@@ -57,7 +57,8 @@ struct ChatCompletionRequest {
 struct CompletionRequest {
   GenerationOptions options;
   std::vector<PromptInput> prompts;
-  bool echo = false;  // the prompt belongs to the answer; with logprobs, its tokens too
+  bool parse_special = true;  // special tokens spelled in a text prompt are those tokens, as in vLLM
+  bool echo = false;          // the prompt belongs to the answer; with logprobs, its tokens too
 };
 
 ApiResult<ChatCompletionRequest> parse_chat_request(std::string_view body, const ApiLimits& limits);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string>
 
+#include "serve/special_text_mask.h"
+
 namespace assay {
 namespace {
 
@@ -22,20 +24,16 @@ PromptEncoder::PromptEncoder(const ServedModel& model) : model_(model) {
   hopeless_bytes_ = kNormalisingSlack * longest_token * static_cast<size_t>(model.engine->max_context());
 }
 
-ApiResult<std::vector<int32_t>> PromptEncoder::text(std::string_view text, std::string_view field,
-                                                    bool add_special) const {
-  return encode(text, {.add_bos = add_special}, field);
-}
-
 ApiResult<std::vector<std::vector<int32_t>>> PromptEncoder::inputs(std::span<const PromptInput> inputs,
-                                                                   std::string_view field) const {
+                                                                   std::string_view field,
+                                                                   EncodeOptions options) const {
   std::vector<std::vector<int32_t>> prompts;
   for (const PromptInput& input : inputs) {
     if (const auto* ids = std::get_if<std::vector<int32_t>>(&input)) {
       prompts.push_back(*ids);
       continue;
     }
-    auto encoded = text(std::get<std::string>(input), field);
+    auto encoded = text(std::get<std::string>(input), field, options);
     if (!encoded) return std::unexpected(std::move(encoded.error()));
     prompts.push_back(std::move(*encoded));
   }
@@ -43,8 +41,8 @@ ApiResult<std::vector<std::vector<int32_t>>> PromptEncoder::inputs(std::span<con
 }
 
 // Refuses what cannot fit before it keeps the I/O thread busy.
-ApiResult<std::vector<int32_t>> PromptEncoder::encode(std::string_view text, EncodeOptions options,
-                                                      std::string_view field) const {
+ApiResult<std::vector<int32_t>> PromptEncoder::text(std::string_view text, std::string_view field,
+                                                    EncodeOptions options) const {
   if (text.size() > hopeless_bytes_) {
     return std::unexpected(
         ApiError{.status = 400,
@@ -92,9 +90,15 @@ ApiResult<std::vector<int32_t>> PromptEncoder::chat(const ChatCompletionRequest&
                  .param = "messages",
                  .code = "no_chat_template"});
   }
-  const bool offered = request.tools.offered();
-  const auto text =
-      model_.render_chat(request.messages, offered ? request.tools.listed : boost::json::array());
+  const std::string lost = "messages: too many kinds of private-use characters beside special tokens";
+  std::vector<ChatMessage> messages = request.messages;
+  boost::json::array tools = request.tools.offered() ? request.tools.listed : boost::json::array();
+  SpecialTextMask mask(model_.engine->tokenizer());
+  if (!mask.hide(messages, tools)) {
+    return std::unexpected(
+        ApiError{.status = 400, .message = lost, .param = "messages", .code = "invalid_value"});
+  }
+  const auto text = model_.render_chat(messages, tools);
   if (!text && text.error().code == ErrorCode::kInvalidArgument) {
     // The template's own verdict, e.g. that roles must alternate.
     return std::unexpected(ApiError{.status = 400,
@@ -104,7 +108,8 @@ ApiResult<std::vector<int32_t>> PromptEncoder::chat(const ChatCompletionRequest&
   }
   if (!text)
     return std::unexpected(engine_failure({ErrorCode::kInternal, "chat template", text.error().message()}));
-  return encode(*text + std::string(end), {.parse_special = true}, "messages");
+  const SpecialTextMask::Revealed prompt = mask.reveal(*text + std::string(end));
+  return this->text(prompt.text, "messages", {.parse_special = true, .literal = prompt.literal});
 }
 
 }  // namespace assay

@@ -19,12 +19,13 @@ class PromptEncoder {
  public:
   explicit PromptEncoder(const ServedModel& model);
 
-  // Plain text: what spells a special token is text.
+  // By default plain text: what spells a special token is text.
   ApiResult<std::vector<int32_t>> text(std::string_view text, std::string_view field,
-                                       bool add_special = true) const;
+                                       EncodeOptions options = {}) const;
   // Texts as above; ids stay as they are.
   ApiResult<std::vector<std::vector<int32_t>>> inputs(std::span<const PromptInput> inputs,
-                                                      std::string_view field) const;
+                                                      std::string_view field,
+                                                      EncodeOptions options = {}) const;
   // A conversation by the model's chat template, with `end` put behind it.
   ApiResult<std::vector<int32_t>> chat(const ChatCompletionRequest& request, std::string_view end) const;
   // Nothing when every prompt holds tokens and leaves room for the answer.
@@ -32,9 +33,6 @@ class PromptEncoder {
                                         const GenerationOptions& options, std::string_view field) const;
 
  private:
-  ApiResult<std::vector<int32_t>> encode(std::string_view text, EncodeOptions options,
-                                         std::string_view field) const;
-
   const ServedModel& model_;
   size_t hopeless_bytes_ = 0;  // a longer text cannot fit into the context
 };

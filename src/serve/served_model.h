@@ -29,6 +29,7 @@ struct ServedModel {
   std::function<Result<std::string>(const std::vector<ChatMessage>&, const boost::json::array& tools)>
       render_chat;
   std::string no_chat_reason;
+  std::string chat_template;                   // its source, for clients that render by themselves
   ToolFormat tool_format = ToolFormat::kNone;  // how the chat template has tool calls written
 };
 

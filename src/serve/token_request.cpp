@@ -26,6 +26,7 @@ ApiResult<TokenizeRequest> parse_tokenize_request(std::string_view body, const A
                   "the chat template writes the special tokens of a conversation");
   } else {
     request.prompt = prompt.value_or("");
+    request.parse_special = fields.boolean("parse_special").value_or(true);
     request.add_special_tokens = fields.boolean("add_special_tokens").value_or(true);
   }
   request.return_token_strs = fields.boolean("return_token_strs").value_or(false);

@@ -17,6 +17,7 @@ struct TokenizeRequest {
   std::vector<ChatMessage> messages;  // as the chat template renders them, ready for the answer
   ToolRequest tools;
   bool add_special_tokens = true;  // of a prompt: those that the model wants at the ends of a text
+  bool parse_special = true;       // of a prompt: special tokens spelled in it are those tokens
   bool return_token_strs = false;
 };
 

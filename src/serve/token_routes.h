@@ -1,4 +1,4 @@
-// POST /tokenize (text or a conversation to ids) and /detokenize, as vLLM has them.
+// POST /tokenize (text or a conversation to ids) and /detokenize, GET /tokenizer_info, as vLLM has them.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,6 @@
 #include "tokenizer/added_token_matcher.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "tokenizer/utf8.h"
@@ -38,7 +39,22 @@ AddedTokenMatcher::AddedTokenMatcher(std::vector<AddedToken> tokens) : tokens_(s
   }
 }
 
-void AddedTokenMatcher::split(std::string_view text, bool parse_special,
+std::vector<TextRange> AddedTokenMatcher::find_special(std::string_view text) const {
+  std::vector<TextRange> found;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (!all_.may_start(static_cast<uint8_t>(text[at]))) continue;
+    const ByteTrie::Match match = all_.longest(text, at);
+    if (match.length == 0 || !tokens_[match.value].special) continue;
+    if (found.empty() || found.back().end <= at) {
+      found.push_back({at, at + match.length});
+    } else {
+      found.back().end = std::max(found.back().end, at + match.length);
+    }
+  }
+  return found;
+}
+
+void AddedTokenMatcher::split(std::string_view text, bool parse_special, std::span<const TextRange> literal,
                               std::vector<TextPiece>& pieces) const {
   const ByteTrie& trie = parse_special ? all_ : ordinary_;
   size_t begin = 0;
@@ -48,7 +64,10 @@ void AddedTokenMatcher::split(std::string_view text, bool parse_special,
       ++at;
       continue;
     }
-    const ByteTrie::Match match = trie.longest(text, at);
+    ByteTrie::Match match = trie.longest(text, at);
+    while (!literal.empty() && literal.front().end <= at) literal = literal.subspan(1);
+    const bool touches = !literal.empty() && literal.front().begin < at + match.length;
+    if (match.length > 0 && touches && tokens_[match.value].special) match = ordinary_.longest(text, at);
     if (match.length == 0) {
       ++at;
       continue;

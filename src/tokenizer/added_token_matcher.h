@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "tokenizer/byte_trie.h"
+#include "tokenizer/tokenizer.h"
 #include "tokenizer/vocab_spec.h"
 
 namespace assay::tokenizer_internal {
@@ -23,8 +25,12 @@ class AddedTokenMatcher {
   // `tokens` have distinct, non-empty texts.
   explicit AddedTokenMatcher(std::vector<AddedToken> tokens);
 
-  // Special tokens are recognised only with `parse_special`. Pieces of text are never empty.
-  void split(std::string_view text, bool parse_special, std::vector<TextPiece>& pieces) const;
+  // Special tokens are recognised only with `parse_special`, and not where they touch one of the ranges
+  // `literal` (ascending). Pieces of text are never empty.
+  void split(std::string_view text, bool parse_special, std::span<const TextRange> literal,
+             std::vector<TextPiece>& pieces) const;
+  // Every place where a special token could be recognised, overlapping ones joined; ascending.
+  std::vector<TextRange> find_special(std::string_view text) const;
 
  private:
   std::vector<AddedToken> tokens_;

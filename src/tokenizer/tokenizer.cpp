@@ -78,7 +78,7 @@ Result<Tokenizer> Tokenizer::create(VocabSpec spec) {
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text, EncodeOptions options) const {
   std::vector<TextPiece> pieces;
-  state_->added.split(text, options.parse_special, pieces);
+  state_->added.split(text, options.parse_special, options.literal, pieces);
   const VocabSpec& vocab = spec();
   std::vector<int32_t> ids;
   if (options.add_bos && vocab.add_bos && (pieces.empty() || pieces.front().id != *vocab.bos)) {
@@ -95,6 +95,10 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, EncodeOptions opti
     ids.push_back(*vocab.eos);
   }
   return ids;
+}
+
+std::vector<TextRange> Tokenizer::find_special(std::string_view text) const {
+  return state_->added.find_special(text);
 }
 
 std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special) const {

@@ -17,12 +17,19 @@
 
 namespace assay {
 
+struct TextRange {
+  size_t begin = 0;  // bytes
+  size_t end = 0;
+};
+
 struct EncodeOptions {
   // Also governs EOS. Honours the vocabulary's own settings; never a second BOS or EOS if the text spells
   // one.
   bool add_bos = true;
   bool parse_special =
       false;  // true for rendered chat templates: special tokens in the text become their ids
+  // With parse_special: where it is not so, ascending. What touches one of these ranges is text.
+  std::span<const TextRange> literal = {};
 };
 
 class Tokenizer {
@@ -35,6 +42,9 @@ class Tokenizer {
   ~Tokenizer();
 
   std::vector<int32_t> encode(std::string_view text, EncodeOptions options = {}) const;
+  // Where parse_special would find special tokens that are text without it: ascending, apart, each as large
+  // as overlapping finds need. Cost: linear.
+  std::vector<TextRange> find_special(std::string_view text) const;
   // Bytes of the whole sequence; may hold incomplete UTF-8 at the ends. Special tokens are left out on
   // request.
   std::string decode(std::span<const int32_t> ids, bool skip_special = true) const;

@@ -215,6 +215,27 @@ TEST(Tokens, text_and_conversations_are_counted) {
   EXPECT_TRUE(chat.at("token_strs").is_null());
 }
 
+TEST(Tokens, special_tokens_in_a_prompt_are_parsed_unless_told_otherwise) {
+  const Served served;
+  EXPECT_EQ(text_at(json_of(served.post("/tokenize", R"({"prompt":"h<|end|>"})")), "/tokens"), "[104,256]");
+  const auto text = json_of(served.post("/tokenize", R"({"prompt":"h<|end|>","parse_special":false})"));
+  EXPECT_EQ(text_at(text, "/count"), "8");
+  EXPECT_EQ(served.post("/v1/completions", R"({"model":"default","prompt":"h<|end|>"})").status, 200);
+  EXPECT_EQ(served.post("/v1/completions", R"({"model":"default","prompt":"h<|end|>","parse_special":false})")
+                .status,
+            200);
+  EXPECT_EQ(served.engine->submitted()[0].prompt.size(), 2U);
+  EXPECT_EQ(served.engine->submitted()[1].prompt.size(), 8U);
+}
+
+TEST(Tokens, tokenizer_is_described) {
+  const Served served;
+  const auto info = json_of(served.get("/tokenizer_info"));
+  EXPECT_EQ(text_at(info, "/eos_token"), "<|end|>");
+  EXPECT_EQ(text_at(info, "/bos_token"), "null");
+  EXPECT_EQ(text_at(info, "/vocab_size"), "257");
+}
+
 TEST(Tokens, ids_become_text) {
   const Served served;
   const auto made = json_of(served.post("/detokenize", R"({"tokens":[104,195,169,256]})"));
