@@ -1,6 +1,7 @@
 """What the end-to-end tests share: where the program and the default model are, and how to run a command."""
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -27,3 +28,18 @@ def expect(condition, what):
     if not condition:
         print(f"FAILED: {what}")
         sys.exit(1)
+
+
+def start_server(*more):
+    """`assay serve` with the default model on a free port; returns (process, address, what it printed) once it is ready."""
+    server = subprocess.Popen([BINARY, "serve", "--model", str(MODEL), "--port", "0", *map(str, more)], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True)
+    lines = []
+    for line in server.stdout:
+        lines.append(line)
+        if line.startswith("ready"):
+            break
+    text = "".join(lines)
+    address = re.search(r"https?://[0-9.]+:\d+", text)
+    expect(address and lines[-1].startswith("ready"), f"the server did not start:\n{text}")
+    return server, address.group(0), text

@@ -1,50 +1,29 @@
 #!/usr/bin/env python3
 """The official OpenAI client against `assay serve` with the default model: listing, chat, streams, errors, a drain.
 
-Needs the package `openai` (pip install openai, in an environment of your own) and the default model; skips (77) with
-a message where either is absent. Run alone: ASSAY_BINARY=build/dev/assay python3 tests/e2e/openai_client_test.py
+Needs the default model, and the package `openai`, which it installs into an environment under the assay home; skips (77)
+with a message where either cannot be had. Run alone: ASSAY_BINARY=build/dev/assay python3 tests/e2e/openai_client_test.py
 """
 import concurrent.futures
-import os
-import pathlib
-import re
 import signal
-import subprocess
-import sys
+import tempfile
 import urllib.request
 
-SOURCE = pathlib.Path(os.environ.get("ASSAY_SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
-BINARY = os.environ.get("ASSAY_BINARY", str(SOURCE / "build/dev/assay"))
-HOME = pathlib.Path(os.environ.get("ASSAY_HOME") or pathlib.Path.home() / ".cache/assay")
-MODEL = HOME / "models/SmolLM2-135M-Instruct.Q4_1.gguf"
+from assay_program import expect, require_model, start_server
+from python_packages import require_packages
+
 NAME = "smollm2-135m"
+KEYS = """
+[[tenant]]
+name = "app"
+keys = ["sk-app-key"]
+admin = true
 
-
-def skip(reason):
-    print(f"skipped: {reason}")
-    sys.exit(77)
-
-
-def expect(condition, what):
-    if not condition:
-        print(f"FAILED: {what}")
-        sys.exit(1)
-
-
-def start_server():
-    server = subprocess.Popen([BINARY, "serve", "--model", str(MODEL), "--port", "0", "--context", "1024",
-                               "--max-sequences", "8"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    lines = []
-    for line in server.stdout:
-        lines.append(line)
-        if line.startswith("ready"):
-            break
-    text = "".join(lines)
-    address = re.search(r"http://[0-9.]+:\d+", text)
-    expect(address and lines[-1].startswith("ready"), f"the server did not start:\n{text}")
-    for word in ("model", "precision", "memory", "batch", "address"):
-        expect(f"\n{word}" in "\n" + text, f"no line '{word}' in:\n{text}")
-    return server, address.group(0)
+[[tenant]]
+name = "limited"
+keys = ["sk-limited-key"]
+requests_per_minute = 2
+"""
 
 
 def check_chat(client):
@@ -124,24 +103,83 @@ def check_drain(client, server, address):
     expect("stopped" in rest, f"no word of the end:\n{rest}")
 
 
+def check_embeddings(client):
+    texts = ["A cat sleeps on the sofa.", "A kitten naps on the couch.", "Interest rates rose by two percent."]
+    made = client.embeddings.create(model=NAME, input=texts)  # the client asks for base64
+    vectors = [entry.embedding for entry in made.data]
+    expect([entry.index for entry in made.data] == [0, 1, 2], "in order")
+    expect(all(abs(sum(x * x for x in v) - 1) < 1e-4 for v in vectors), "vectors have length 1")
+    near, far = (sum(a * b for a, b in zip(vectors[0], other)) for other in vectors[1:])
+    expect(near > far, f"cats are nearer to kittens ({near}) than to interest rates ({far})")
+    plain = client.embeddings.create(model=NAME, input=texts[0], encoding_format="float").data[0].embedding
+    expect(max(abs(a - b) for a, b in zip(plain, vectors[0])) < 1e-6, "the same numbers in both encodings")
+
+
+def check_echo(client):
+    ask = {"model": NAME, "prompt": "The capital of France is Paris", "echo": True, "logprobs": 1, "temperature": 0}
+    scored = client.completions.create(**ask, max_tokens=0).choices[0]
+    more = client.completions.create(**ask, max_tokens=1).choices[0]
+    expect(scored.text == ask["prompt"], f"expected the prompt, found {scored.text!r}")
+    values = scored.logprobs.token_logprobs
+    expect(values[0] is None and values[-1] > -3, f"Paris is no surprise: {values}")
+    expect(more.logprobs.token_logprobs[:-1] == values, "the same prompt, the same log-probabilities")
+    streamed = [chunk.choices[0].text for chunk in client.completions.create(**ask, max_tokens=4, stream=True) if chunk.choices]
+    expect("".join(streamed).startswith(ask["prompt"]), f"a stream begins with the prompt: {streamed}")
+
+
+def check_keys(client, openai, address):
+    ask = {"model": NAME, "prompt": "x", "max_tokens": 1}
+    try:
+        client.with_options(api_key="sk-wrong-key").completions.create(**ask)
+        expect(False, "a wrong key is refused")
+    except openai.AuthenticationError as error:
+        expect(error.code == "invalid_api_key", f"found {error.code}")
+    limited = client.with_options(api_key="sk-limited-key")
+    first = limited.completions.with_raw_response.create(**ask)
+    expect(first.headers["x-ratelimit-remaining-requests"] == "1", f"headers: {dict(first.headers)}")
+    limited.completions.create(**ask)
+    try:
+        limited.completions.create(**ask)
+        expect(False, "the third request of a minute is refused")
+    except openai.RateLimitError as error:
+        expect(error.code == "rate_limit_exceeded", f"found {error.code}")
+        expect(1 <= int(error.response.headers["retry-after"]) <= 30, "time to wait")
+    usage = client.get("/usage", cast_to=object, options={"params": {"tenants": "all"}})
+    counted = {entry["tenant"]: entry["requests"] for entry in usage["data"]}
+    expect(counted["limited"] == 2 and counted["app"] > 0, f"usage: {counted}")
+
+
+def check_request_id(client):
+    raw = client.completions.with_raw_response.create(model=NAME, prompt="x", max_tokens=1,
+                                                      extra_headers={"X-Request-Id": "my-request.1"})
+    expect(raw.headers["x-request-id"] == "my-request.1", "the request's own id comes back")
+    expect(client.completions.create(model=NAME, prompt="x", max_tokens=1)._request_id.startswith("req-"), "an id is made")
+
+
 def main():
+    require_model()
+    require_packages("openai==3.57.0")
+    import openai
+    with tempfile.NamedTemporaryFile("w", suffix=".toml") as keys:
+        keys.write(KEYS)
+        keys.flush()
+        server, address, text = start_server("--context", 1024, "--max-sequences", 8, "--api-keys", keys.name)
+    for word in ("model", "precision", "memory", "batch", "address"):
+        expect(f"\n{word}" in "\n" + text, f"no line '{word}' in:\n{text}")
     try:
-        import openai
-    except ImportError:
-        skip("the Python package openai is not installed")
-    if not MODEL.exists():
-        skip(f"{MODEL} is not there; run: assay pull {NAME}")
-    server, address = start_server()
-    try:
-        client = openai.OpenAI(base_url=address + "/v1", api_key="none", max_retries=0, timeout=120)
+        client = openai.OpenAI(base_url=address + "/v1", api_key="sk-app-key", max_retries=0, timeout=120)
         expect([model.id for model in client.models.list()] == [NAME], "the model is listed")
         expect(client.models.retrieve(NAME).id == NAME, "the model is shown")
         check_chat(client)
         check_completions(client)
+        check_embeddings(client)
+        check_echo(client)
         check_errors(client, openai)
+        check_keys(client, openai, address)
+        check_request_id(client)
         check_concurrency(client)
-        metrics = urllib.request.urlopen(address + "/metrics").read().decode()
-        expect("assay_generated_tokens_total" in metrics, "metrics")
+        metrics = urllib.request.Request(address + "/metrics", headers={"Authorization": "Bearer sk-app-key"})
+        expect("assay_generated_tokens_total" in urllib.request.urlopen(metrics).read().decode(), "metrics")
         check_drain(client, server, address)
     finally:
         if server.poll() is None:

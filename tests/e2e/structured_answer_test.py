@@ -2,17 +2,17 @@
 """The official OpenAI client against `assay serve`: JSON by schema, tool calls whole and streamed, a round trip.
 
 The default model's own chat template takes no tools, so a second server runs it with a Hermes template. Needs the
-package `openai` (pip install openai, in an environment of your own) and the default model; skips (77) with a message
-where either is absent. Run alone: ASSAY_BINARY=build/dev/assay python3 tests/e2e/structured_answer_test.py
+default model, and the package `openai`, which it installs into an environment under the assay home; skips (77) with a
+message where either cannot be had. Run alone: ASSAY_BINARY=build/dev/assay python3 tests/e2e/structured_answer_test.py
 """
 import json
 import re
-import subprocess
-import sys
 
-from assay_program import BINARY, MODEL, SOURCE, expect, require_model
+from assay_program import SOURCE, expect, require_model, start_server
+from python_packages import require_packages
 
 NAME = "smollm2-135m"
+SIZES = ("--context", 2048, "--max-sequences", 8)
 TEMPLATE = SOURCE / "tests/tokenizer/data/templates/hermes-format.jinja"
 PERSON = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 20}, "age": {"type": "integer", "minimum": 0,
           "maximum": 120}, "likes": {"type": "array", "items": {"enum": ["tea", "cake", "rain"]}, "maxItems": 3}},
@@ -22,20 +22,6 @@ WEATHER = {"type": "function", "function": {"name": "get_weather", "description"
     "required": ["city", "unit"], "additionalProperties": False}}}
 TIME = {"type": "function", "function": {"name": "get_time", "description": "The time now", "parameters": {
     "type": "object", "properties": {}, "additionalProperties": False}}}
-
-
-def start_server(*more):
-    server = subprocess.Popen([BINARY, "serve", "--model", str(MODEL), "--port", "0", "--context", "2048", "--max-sequences", "8",
-                               *more], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    lines = []
-    for line in server.stdout:
-        lines.append(line)
-        if line.startswith("ready"):
-            break
-    text = "".join(lines)
-    address = re.search(r"http://[0-9.]+:\d+", text)
-    expect(address and lines[-1].startswith("ready"), f"the server did not start:\n{text}")
-    return server, address.group(0)
 
 
 def check_person(text):
@@ -153,21 +139,18 @@ def check_streamed_tools(client):
 
 
 def main():
-    try:
-        import openai
-    except ImportError:
-        print("skipped: the Python package openai is not installed")
-        sys.exit(77)
     require_model()
+    require_packages("openai==3.57.0")
+    import openai
     servers = []
     try:
-        server, address = start_server()
+        server, address, _ = start_server(*SIZES)
         servers.append(server)
         client = openai.OpenAI(base_url=address + "/v1", api_key="none", max_retries=0, timeout=120)
         check_schemas(client)
         check_parsed(client)
         check_errors(client, openai)
-        server, address = start_server("--chat-template", str(TEMPLATE))
+        server, address, _ = start_server(*SIZES, "--chat-template", TEMPLATE)
         servers.append(server)
         client = openai.OpenAI(base_url=address + "/v1", api_key="none", max_retries=0, timeout=120)
         check_tools(client)
