@@ -35,6 +35,12 @@ struct EngineConfig {
   int max_queue = 1024;    // waiting
   int step_token_budget = 512;  // tokens of one step, prefill chunks included; <= model's max_batch_tokens
   bool prefix_cache = true;
+  // What a stream's next token may wait for the prompts of others: prompts are cut into chunks that keep
+  // steps within it. 0: 50 ms, or two decode steps where that is more.
+  double itl_bound_seconds = 0;
+  double batch_wait_seconds = 0;  // an idle engine waits so long for further requests to start together
+  double patience_seconds = 30;   // a request that waits longer is served with the most urgent ones
+  uint64_t swap_bytes = 0;        // beside the KV budget: for pages of sequences that have to give theirs up
 };
 
 struct GenerationRequest {

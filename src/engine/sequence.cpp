@@ -33,6 +33,7 @@ Sequence::Sequence(RequestId request_id, GenerationRequest request, std::shared_
       sampler(std::move(request.sampling), tokens),
       reader(request.prompt_output, tokens),
       stream(tokenizer, tokens, std::move(request.stop), request.keep_special, std::move(sink)),
+      waits_since(now),
       submit_time(now) {}
 
 SequenceSlice Sequence::slice(int64_t n) const {

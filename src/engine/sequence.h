@@ -29,6 +29,9 @@ struct Sequence {
   // is being read.
   SequenceSlice slice(int64_t n) const;
   Usage usage() const;
+  // Whoever wants something of every prompt token has to compute them all.
+  bool may_use_prefixes() const { return !reads_prompt || n_generated() > 0; }
+  bool is_swapped() const { return !swap_slots.empty(); }
 
   const RequestId id;  // also the arrival number
   std::vector<int32_t> tokens;
@@ -44,6 +47,17 @@ struct Sequence {
   Sampler sampler;
   PromptReader reader;
   TokenStream stream;
+
+  // Where it stands in the queue (step_loop.h, step_planner.h).
+  int32_t tenant = 0;  // in the ledger
+  int service_class = 0;
+  bool overdue = false;  // has waited longer than the bound; stays so
+  bool is_running = false;
+  bool paused = false;              // waits with its pages
+  std::vector<int32_t> swap_slots;  // waits with its first n_computed tokens there
+  int n_preemptions = 0;
+  int64_t n_idle_found = 0;  // of the prefix pages that it found as a candidate, those that nobody held
+  double waits_since = 0;
 
   bool started = false;  // has run at least once
   int64_t n_cached_prompt = 0;

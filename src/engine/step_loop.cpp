@@ -12,6 +12,13 @@ namespace {
 // Logits of that many sequences at a time: bounds the memory (a vocabulary may have 256 K tokens) without
 // running the output matrix on thin batches.
 constexpr int64_t kLogitRows = 32;
+constexpr double kFirstSwapRate = 4e9;  // bytes per second one way, until one was measured
+constexpr double kRateMemory = 0.3;     // weight of the latest measurement
+constexpr double kSlotMemory = 0.1;     // weight of the latest sequence
+
+std::optional<PrefixIndex> make_prefixes(bool wanted, KvPool& pool) {
+  return wanted ? std::optional<PrefixIndex>(std::in_place, pool) : std::nullopt;
+}
 
 bool all_finite(std::span<const float> values) {
   float sum = 0;  // x - x is 0, or NaN for NaN and infinities
@@ -21,15 +28,27 @@ bool all_finite(std::span<const float> values) {
 
 }  // namespace
 
-StepLoop::StepLoop(Model& model, const Tokenizer& tokenizer, KvPool pool, ScheduleConfig schedule,
-                   bool prefix_cache, const Clock& clock)
-    : model_(model), tokenizer_(tokenizer), clock_(clock), pool_(std::move(pool)), schedule_(schedule) {
-  CHECK_OP(schedule_.total_blocks, ==, pool_.n_blocks());
-  CHECK_OP(schedule_.page_tokens, ==, pool_.layout().page_tokens);
-  if (prefix_cache) prefixes_.emplace(pool_);
+StepLoop::StepLoop(Model& model, const Tokenizer& tokenizer, KvPool pool, SwapSpace swap,
+                   const StepLoopOptions& options, const Clock& clock)
+    : model_(model),
+      tokenizer_(tokenizer),
+      clock_(clock),
+      pool_(std::move(pool)),
+      swap_(std::move(swap)),
+      prefixes_(make_prefixes(options.prefix_cache, pool_)),
+      planner_({.schedule = options.schedule,
+                .itl_bound_seconds = options.itl_bound_seconds,
+                .patience_seconds = options.patience_seconds,
+                .generated_pages_shared =
+                    model.precision().prefill_activations == model.precision().decode_activations},
+               pool_, prefixes_ ? &*prefixes_ : nullptr),
+      swap_bytes_per_second_(kFirstSwapRate) {
+  const ScheduleConfig& schedule = options.schedule;
+  CHECK_OP(schedule.total_blocks, ==, pool_.n_blocks());
+  CHECK_OP(schedule.page_tokens, ==, pool_.layout().page_tokens);
   const auto width = static_cast<size_t>(model_.config().n_embedding);
-  const int64_t n_rows = std::min(kLogitRows, schedule_.max_running);
-  hidden_.resize(static_cast<size_t>(schedule_.step_token_budget) * width);
+  const int64_t n_rows = std::min(kLogitRows, schedule.max_running);
+  hidden_.resize(static_cast<size_t>(schedule.step_token_budget) * width);
   last_hidden_.resize(static_cast<size_t>(n_rows) * width);
   logits_.resize(static_cast<size_t>(n_rows) * static_cast<size_t>(model_.config().n_vocab));
   stats_.kv_blocks_total = pool_.n_blocks();
@@ -37,12 +56,13 @@ StepLoop::StepLoop(Model& model, const Tokenizer& tokenizer, KvPool pool, Schedu
 }
 
 void StepLoop::add(std::unique_ptr<Sequence> sequence) {
+  sequence->tenant = ledger_.enter(sequence->share);
   const RequestId id = sequence->id;
   CHECK(waiting_.emplace(id, std::move(sequence)).second);
 }
 
 void StepLoop::cancel(RequestId id) {
-  for (Queue* queue : {&waiting_, &running_})
+  for (SequenceQueue* queue : {&waiting_, &running_})
     if (const auto found = queue->find(id); found != queue->end())
       return finish(*found->second, FinishReason::kCancelled);
 }
@@ -52,90 +72,101 @@ void StepLoop::cancel_all() {
   while (!waiting_.empty()) finish(*waiting_.begin()->second, FinishReason::kCancelled);
 }
 
-void StepLoop::step() {
+double StepLoop::step() {
   const double start = clock_.now_seconds();
-  const StepPlan step_plan = plan();
-  apply(step_plan);
-  if (step_plan.slices.empty()) return;
-  compute(step_plan);
-  std::vector<Row> rows = account_for(step_plan);
+  const StepPlan plan = planner_.plan(running_, waiting_, ledger_, times_, return_rates(), start);
+  apply(plan);
+  if (plan.slices.empty()) return plan.hold_seconds;
+  int64_t n_prompt_tokens = 0;
+  for (const PlannedSlice& slice : plan.slices)
+    if (running_.at(slice.id)->n_tokens() - running_.at(slice.id)->n_computed > 1)
+      n_prompt_tokens += slice.n_tokens;
+  compute(plan);
+  std::vector<Row> rows = account_for(plan);
   sample(rows);
+  account_time(plan, n_prompt_tokens, clock_.now_seconds() - start);
+  return 0;
+}
+
+void StepLoop::account_time(const StepPlan& plan, int64_t n_prompt_tokens, double seconds) {
+  times_.observe(plan.n_tokens - n_prompt_tokens, n_prompt_tokens, seconds);
   ++stats_.steps_total;
-  stats_.last_batch_tokens = step_plan.n_tokens;
-  stats_.last_step_seconds = clock_.now_seconds() - start;
+  ++(n_prompt_tokens > 0 ? stats_.prefill_steps_total : stats_.decode_steps_total);
+  (n_prompt_tokens > 0 ? stats_.prefill_seconds_total : stats_.decode_seconds_total) += seconds;
+  stats_.last_batch_tokens = plan.n_tokens;
+  stats_.last_batch_sequences = std::ssize(plan.slices);
+  stats_.last_batch_prefill_tokens = n_prompt_tokens;
+  stats_.last_step_seconds = seconds;
 }
 
-bool StepLoop::one_format_for_both_phases() const {
-  return model_.precision().prefill_activations == model_.precision().decode_activations;
+ReturnRates StepLoop::return_rates() const {
+  return {.prompt_token_seconds = times_.prompt_token_seconds(),
+          .swap_bytes_per_second = swap_bytes_per_second_,
+          .block_bytes = pool_.layout().block_bytes(),
+          .free_swap_blocks = swap_.n_free()};
 }
 
-// The leading tokens, at most n, whose pages may be found by others: a page holds what its tokens' phases
-// gave, and whoever reuses it takes them for prompt tokens.
-std::span<const int32_t> StepLoop::shareable_tokens(const Sequence& sequence, int64_t n) const {
-  if (!one_format_for_both_phases()) n = std::min(n, sequence.n_prompt);
-  return std::span(sequence.tokens).first(static_cast<size_t>(n));
-}
-
-ScheduleSequence StepLoop::view_running(const Sequence& sequence) const {
-  const auto blocks = sequence.pages.blocks();
-  // Pages come to be shared through the index only, and it holds one reference itself.
-  const int sole_count = prefixes_ ? 2 : 1;
-  const auto n_sole = std::ranges::count_if(
-      blocks, [&](int32_t block) { return pool_.reference_count(block) <= sole_count; });
-  return {sequence.id, sequence.id, sequence.n_tokens(), sequence.n_computed, std::ssize(blocks), n_sole};
-}
-
-// Takes references to the pages that hold its prefix, so that a later one in the row does not count them
-// again.
-ScheduleSequence StepLoop::look_up_prefix(Sequence& sequence) {
-  ScheduleSequence view{sequence.id, sequence.id, sequence.n_tokens()};
-  if (!prefixes_ || (sequence.reads_prompt && sequence.n_generated() == 0)) return view;
-  // The last token must be computed: its hidden state is wanted.
-  const std::vector<int32_t> blocks =
-      prefixes_->match(shareable_tokens(sequence, sequence.n_tokens() - 1), sequence.prefix_salt);
-  sequence.pages.adopt(blocks);
-  view.n_blocks = std::ssize(blocks);
-  view.n_computed = view.n_blocks * schedule_.page_tokens;
-  view.n_sole_blocks =
-      std::ranges::count_if(blocks, [&](int32_t block) { return pool_.reference_count(block) == 2; });
-  return view;
-}
-
-StepPlan StepLoop::plan() {
-  running_views_.clear();
-  waiting_views_.clear();
-  for (const auto& [id, sequence] : running_) running_views_.push_back(view_running(*sequence));
-  int64_t free_blocks = pool_.n_free() + pool_.n_idle();
-  int64_t slots = schedule_.max_running - std::ssize(running_);
-  for (const auto& [id, sequence] : waiting_) {
-    if (slots-- == 0) break;
-    waiting_views_.push_back(look_up_prefix(*sequence));
-  }
-  return plan_step({running_views_, waiting_views_, free_blocks}, schedule_);
-}
-
+// Its pages go: copied out where that is expected to be cheaper, otherwise what nobody needs meanwhile will
+// still be found in the prefix cache when it returns.
 void StepLoop::preempt(RequestId id) {
+  auto node = running_.extract(id);
+  if (node.empty()) node = waiting_.extract(id);  // was paused
+  CHECK(!node.empty());
+  Sequence& sequence = *node.mapped();
+  const auto blocks = sequence.pages.blocks();
+  if (return_cost(sequence.n_computed, std::ssize(blocks), return_rates()).swaps()) {
+    const Stopwatch clock;
+    sequence.swap_slots = *swap_.store(pool_, blocks);
+    stats_.swapped_out_blocks_total += std::ssize(blocks);
+    const double bytes =
+        static_cast<double>(blocks.size()) * static_cast<double>(pool_.layout().block_bytes());
+    if (clock.seconds() > 0)
+      swap_bytes_per_second_ += kRateMemory * (bytes / clock.seconds() - swap_bytes_per_second_);
+  } else {
+    publish_pages(sequence);
+    stats_.recomputed_tokens_total += sequence.n_computed;
+    sequence.n_computed = 0;
+  }
+  sequence.pages.clear();
+  sequence.is_running = sequence.paused = false;
+  sequence.waits_since = clock_.now_seconds();
+  ++sequence.n_preemptions;
+  ++stats_.preemptions_total;
+  waiting_.insert(std::move(node));
+}
+
+void StepLoop::pause(RequestId id) {
   auto node = running_.extract(id);
   CHECK(!node.empty());
   Sequence& sequence = *node.mapped();
-  publish_pages(sequence);  // what nobody needs meanwhile will be there when it returns
-  sequence.pages.clear();
-  sequence.n_computed = 0;
+  sequence.is_running = false;
+  sequence.paused = true;
+  sequence.waits_since = clock_.now_seconds();
+  ++stats_.pauses_total;
   waiting_.insert(std::move(node));
-  ++stats_.preemptions_total;
 }
 
 void StepLoop::admit(RequestId id) {
   auto node = waiting_.extract(id);
   CHECK(!node.empty());
   Sequence& sequence = *node.mapped();
-  sequence.n_computed = std::ssize(sequence.pages.blocks()) * schedule_.page_tokens;
+  if (!sequence.paused && !sequence.is_swapped()) {
+    sequence.n_computed = std::ssize(sequence.pages.blocks()) * planner_.schedule().page_tokens;
+    if (prefixes_ && sequence.may_use_prefixes()) {
+      const int64_t page = planner_.schedule().page_tokens;
+      stats_.prefix_tokens_asked_total += (sequence.n_tokens() - 1) / page * page;
+      stats_.prefix_tokens_found_total += sequence.n_computed;
+    }
+  }
+  sequence.paused = false;
+  sequence.is_running = true;
   if (!sequence.started) {
     sequence.started = true;
     sequence.start_time = clock_.now_seconds();
     sequence.n_cached_prompt = sequence.n_computed;
     stats_.prompt_tokens_total += sequence.n_prompt;
     stats_.prompt_tokens_cached_total += sequence.n_computed;
+    ledger_.count_prompt(sequence.tenant, sequence.n_prompt);
   }
   running_.insert(std::move(node));
 }
@@ -146,21 +177,29 @@ void StepLoop::grow_pages(Sequence& sequence, int64_t n_tokens) {
   CHECK(sequence.pages.grow(n_tokens));  // the plan counted them
 }
 
+void StepLoop::swap_in(Sequence& sequence) {
+  swap_.load(sequence.swap_slots, pool_, sequence.pages.blocks());
+  sequence.swap_slots.clear();
+}
+
 void StepLoop::publish_pages(Sequence& sequence) {
-  if (prefixes_)
-    prefixes_->insert(shareable_tokens(sequence, sequence.n_computed), sequence.pages, sequence.prefix_salt);
+  if (!prefixes_ || sequence.pages.blocks().empty()) return;
+  prefixes_->insert(planner_.shareable_tokens(sequence, sequence.n_computed), sequence.pages,
+                    sequence.prefix_salt);
 }
 
 void StepLoop::apply(const StepPlan& plan) {
   for (const PlannedSlice& slice : plan.slices)
     if (slice.admitted) admit(slice.id);
-  // Those that looked up a prefix but stay in the row hold nothing.
-  for (const auto& [id, sequence] : waiting_) sequence->pages.clear();
+  planner_.release_candidates();
   for (const RequestId id : plan.preempted) preempt(id);
+  for (const RequestId id : plan.paused) pause(id);
   for (const PlannedSlice& slice : plan.slices) {
     Sequence& sequence = *running_.at(slice.id);
     CHECK_OP(sequence.pages.pages_missing(sequence.n_tokens()), ==, slice.new_blocks);
     grow_pages(sequence, sequence.n_tokens());
+    if (sequence.is_swapped()) swap_in(sequence);
+    ledger_.charge(sequence.tenant, slice.n_tokens);
   }
 }
 
@@ -203,8 +242,9 @@ std::vector<StepLoop::Row> StepLoop::account_for(const StepPlan& plan) {
       continue;
     }
     sequence.n_computed += slice.n_tokens;
-    if (!sequence.ready()) continue;
+    // Piece by piece: others with the same beginning wait for it.
     if (sequence.n_generated() == 0) publish_pages(sequence);
+    if (!sequence.ready()) continue;
     if (sequence.n_tokens() >= sequence.longest) {
       finish(sequence, FinishReason::kLength);  // nothing was to be generated
     } else {
@@ -263,6 +303,7 @@ void StepLoop::take_token(Sequence& sequence, std::span<float> logits) {
   if (sequence.n_sampled++ == 0) sequence.first_token_time = now;
   sequence.last_token_time = now;
   ++stats_.generated_tokens_total;
+  ledger_.count_generated(sequence.tenant);
   const int32_t token = sampled->token;
   if (tokenizer_.is_end_of_generation(token) && !sequence.ignore_end_of_generation)
     return finish(sequence, FinishReason::kStop);
@@ -290,6 +331,12 @@ void StepLoop::finish(Sequence& sequence, FinishReason reason, std::optional<Err
   if (reason == FinishReason::kStop || reason == FinishReason::kLength)
     completion.pooled = sequence.reader.pooled();
   if (reason != FinishReason::kError) publish_pages(sequence);
+  if (sequence.started) {
+    const double seconds = clock_.now_seconds() - sequence.start_time;
+    slot_seconds_ += (slot_seconds_ == 0 ? 1 : kSlotMemory) * (seconds - slot_seconds_);
+  }
+  ledger_.leave(sequence.tenant);
+  swap_.drop(sequence.swap_slots);
   // Out of the books first: the sink may look at stats or submit the next turn.
   auto node = running_.extract(sequence.id);
   if (node.empty()) node = waiting_.extract(sequence.id);
@@ -304,7 +351,40 @@ EngineStats StepLoop::stats() const {
   stats.waiting = std::ssize(waiting_);
   stats.kv_blocks_cached = pool_.n_idle();
   stats.kv_blocks_used = pool_.n_blocks() - pool_.n_free() - pool_.n_idle();
+  if (prefixes_) stats.prefix_pages_evicted_total = prefixes_->stats().pages_evicted;
+  stats.tenants = ledger_.totals();
+  int64_t empty_positions = 0;
+  for (const SequenceQueue* queue : {&running_, &waiting_})
+    for (const auto& [id, sequence] : *queue) {
+      TenantStats& tenant = stats.tenants[static_cast<size_t>(sequence->tenant)];
+      ++(sequence->is_running ? tenant.running : tenant.waiting);
+      tenant.kv_blocks += std::ssize(sequence->pages.blocks());
+      empty_positions +=
+          sequence->pages.n_positions() - (sequence->pages.blocks().empty() ? 0 : sequence->n_computed);
+    }
+  stats.kv_tokens_used = stats.kv_blocks_used * planner_.schedule().page_tokens - empty_positions;
+  std::ranges::sort(stats.tenants, {}, &TenantStats::tenant);
+  stats.expected_queue_seconds = load().expected_ttft_seconds(0, {});
   return stats;
+}
+
+LoadSnapshot StepLoop::load() const {
+  LoadSnapshot load;
+  for (const TenantStats& tenant : ledger_.totals()) load.tenants.push_back(tenant.tenant);
+  for (const ShareTenant& tenant : ledger_.shares()) load.tenant_service.push_back(tenant.service);
+  for (const SequenceQueue* queue : {&running_, &waiting_})
+    for (const auto& [id, sequence] : *queue)
+      load.count({.tenant = sequence->tenant,
+                  .service_class = sequence->service_class,
+                  .n_running = sequence->is_running ? 1 : 0,
+                  .n_waiting = sequence->is_running ? 0 : 1,
+                  .prompt_tokens_left = std::max<int64_t>(0, sequence->n_prompt - sequence->n_computed)});
+  load.times = times_;
+  load.queue = {.max_running = planner_.schedule().max_running,
+                .slot_seconds = slot_seconds_,
+                .bound_seconds = planner_.itl_bound(times_, std::ssize(running_)),
+                .step_tokens = planner_.schedule().step_token_budget};
+  return load;
 }
 
 std::vector<KvPageState> StepLoop::page_map() const {

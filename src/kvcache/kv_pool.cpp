@@ -187,6 +187,14 @@ int64_t KvPool::n_idle() const {
   return state_->n_idle.load();
 }
 
+std::span<std::byte> KvPool::block_memory(int32_t block) {
+  state_->check_held(block);
+  return {state_->memory.data() + static_cast<size_t>(block) * state_->block_bytes, state_->block_bytes};
+}
+std::span<const std::byte> KvPool::block_memory(int32_t block) const {
+  return const_cast<KvPool*>(this)->block_memory(block);
+}
+
 KvView KvPool::view(int layer, std::span<const int32_t> blocks) const {
   const State& state = *state_;
   CHECK(layer >= 0 && layer < state.layout.n_layers);

@@ -55,6 +55,10 @@ class KvPool {
   int64_t n_kept() const;
   int64_t n_idle() const;
 
+  // The whole of a block, [layout().block_bytes()]; to be copied, not understood.
+  std::span<std::byte> block_memory(int32_t block);
+  std::span<const std::byte> block_memory(int32_t block) const;
+
   // One layer of the sequence whose pages are `blocks`; valid while the span and the pool live.
   KvView view(int layer, std::span<const int32_t> blocks) const;
 

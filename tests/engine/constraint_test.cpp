@@ -51,8 +51,10 @@ class LetterConstraint final : public TokenConstraint {
 
 struct Loop {
   explicit Loop(int64_t n_blocks = 64)
-      : loop(model, *tokenizer, std::move(*KvPool::create(model.kv_layout(16), n_blocks)),
-             {64, 8, 16, n_blocks, 0}, true, clock) {}
+      : loop(model, *tokenizer, std::move(*KvPool::create(model.kv_layout(16), n_blocks)), SwapSpace(),
+             {.schedule =
+                  {.step_token_budget = 64, .max_running = 8, .page_tokens = 16, .total_blocks = n_blocks}},
+             clock) {}
 
   std::shared_ptr<RecordingSink> add(GenerationRequest request) {
     const auto longest = check_request(request, {test::kVocab, 256});

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <span>
 #include <string>
@@ -114,6 +115,8 @@ class FakeModel final : public Model {
     }
     CHECK_OP(static_cast<size_t>(row) * 4, ==, hidden.size());
     CHECK_OP(n_tokens, <=, options_.max_batch_tokens);
+    n_computed_tokens += n_tokens;
+    if (on_forward) on_forward(n_tokens);
   }
 
   void project(std::span<const float> hidden, int64_t n_rows, Phase phase, std::span<float> logits) override {
@@ -130,6 +133,8 @@ class FakeModel final : public Model {
   }
 
   int64_t n_forwards = 0;
+  int64_t n_computed_tokens = 0;
+  std::function<void(int64_t n_tokens)> on_forward;  // e.g. lets a virtual clock pass
 
  private:
   static constexpr uint64_t kBadHash = 0x0123456789abcdefULL;

@@ -35,7 +35,7 @@ double logprob_by_definition(const std::vector<float>& logits, int32_t token) {
 struct Bench {
   explicit Bench(ScheduleConfig schedule)
       : loop(model, *tokenizer, std::move(*KvPool::create(model.kv_layout(16), schedule.total_blocks)),
-             schedule, true, clock) {}
+             SwapSpace(), {.schedule = schedule}, clock) {}
 
   std::shared_ptr<RecordingSink> add(GenerationRequest request) {
     const auto longest = check_request(request, {test::kVocab, 256});

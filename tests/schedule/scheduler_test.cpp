@@ -14,7 +14,11 @@ using test::PagedWorld;
 
 ScheduleConfig config_of(int64_t budget, int64_t max_running, int64_t page_tokens, int64_t blocks,
                          int64_t watermark = 0) {
-  return {budget, max_running, page_tokens, blocks, watermark};
+  return {.step_token_budget = budget,
+          .max_running = max_running,
+          .page_tokens = page_tokens,
+          .total_blocks = blocks,
+          .watermark_blocks = watermark};
 }
 
 struct Workload {
