@@ -20,6 +20,7 @@
 #include "cli/model_options.h"
 #include "cli/serve_api_options.h"
 #include "cli/serve_net_options.h"
+#include "cli/serve_schedule_options.h"
 #include "cli/serve_signals.h"
 #include "cli/serve_watch_options.h"
 #include "records/plan.h"
@@ -37,6 +38,7 @@ struct ServeFlags {
   std::string host = "127.0.0.1";
   int port = 8000;
   ServeNetOptions net;
+  ServeScheduleOptions schedule;
   std::string model_name;
   std::string chat_template;
   std::string kv_memory;
@@ -254,6 +256,8 @@ Result<int> run_serve(ServeFlags flags) {
   config.max_queue = flags.max_queue;
   config.step_token_budget = flags.step_tokens;
   config.prefix_cache = !flags.no_prefix_cache;
+  RETURN_IF_ERROR(apply_schedule_options(
+      flags.schedule, plan ? plan->contract.latency.tpot_seconds : std::nullopt, config));
   ASSIGN_OR_RETURN(std::shared_ptr<Engine> engine,
                    Engine::create(loaded.model(), loaded.tokenizer(), config));
   say("model      {} ({})", name_of(flags), loaded.path().string());
@@ -278,6 +282,7 @@ Run configure_serve_command(CLI::App& app) {
   app.add_option("--port", flags->port, "port; 0 picks a free one")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
+  add_schedule_options(app, flags->schedule);
   add_serve_net_options(app, flags->net);
   app.add_option("--model-name", flags->model_name, "name in the API; \"default\" is accepted too");
   app.add_option("--chat-template", flags->chat_template,

@@ -39,6 +39,7 @@ struct EngineStats {
   int64_t decode_steps_total = 0;
   double prefill_seconds_total = 0;
   double decode_seconds_total = 0;
+  double plan_seconds_total = 0;  // of both: choosing who runs, and moving pages
   int64_t preemptions_total = 0;  // pages taken back
   int64_t pauses_total = 0;       // turns given up, pages kept
   int64_t swapped_out_blocks_total = 0;

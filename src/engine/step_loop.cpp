@@ -81,6 +81,7 @@ double StepLoop::step() {
   for (const PlannedSlice& slice : plan.slices)
     if (running_.at(slice.id)->n_tokens() - running_.at(slice.id)->n_computed > 1)
       n_prompt_tokens += slice.n_tokens;
+  stats_.plan_seconds_total += clock_.now_seconds() - start;
   compute(plan);
   std::vector<Row> rows = account_for(plan);
   sample(rows);
