@@ -52,7 +52,7 @@ StepLoop::StepLoop(Model& model, const Tokenizer& tokenizer, KvPool pool, SwapSp
   last_hidden_.resize(static_cast<size_t>(n_rows) * width);
   logits_.resize(static_cast<size_t>(n_rows) * static_cast<size_t>(model_.config().n_vocab));
   stats_.kv_blocks_total = pool_.n_blocks();
-  stats_.kv_page_tokens = schedule_.page_tokens;
+  stats_.kv_page_tokens = schedule.page_tokens;
 }
 
 void StepLoop::add(std::unique_ptr<Sequence> sequence) {

@@ -213,6 +213,8 @@ void ServeMetrics::Collection::collect_steps() {
   count("assay_steps_total", kSteps, &EngineStats::decode_steps_total, {{"phase", "decode"}});
   count("assay_step_seconds_total", kSeconds, &EngineStats::prefill_seconds_total, {{"phase", "prefill"}});
   count("assay_step_seconds_total", kSeconds, &EngineStats::decode_seconds_total, {{"phase", "decode"}});
+  count("assay_plan_seconds_total", "Time of steps spent on choosing who runs and on moving pages.",
+        &EngineStats::plan_seconds_total);
   set("assay_last_step_seconds", "Time of the latest step.", now_.last_step_seconds);
   set("assay_batch_tokens", "Tokens computed by the latest step.", now_.last_batch_tokens);
   set("assay_batch_prefill_tokens", "Prompt tokens among them.", now_.last_batch_prefill_tokens);
