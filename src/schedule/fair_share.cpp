@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "base/check.h"
 
@@ -44,8 +43,8 @@ void FairShare::charge(int32_t tenant, int64_t n_tokens) {
 std::vector<size_t> serving_order(std::span<const ServiceRequest> requests,
                                   std::span<const ShareTenant> tenants, size_t n) {
   // By class, tenant and arrival; then the tenants of a class take turns by service.
-  std::vector<size_t> sorted(requests.size());
-  std::iota(sorted.begin(), sorted.end(), size_t{0});
+  std::vector<size_t> sorted;
+  for (size_t i = 0; i < requests.size(); ++i) sorted.push_back(i);
   std::ranges::sort(sorted, [&](size_t a, size_t b) {
     const ServiceRequest &x = requests[a], &y = requests[b];
     if (x.service_class != y.service_class) return x.service_class < y.service_class;
