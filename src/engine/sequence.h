@@ -57,7 +57,7 @@ struct Sequence {
   std::vector<int32_t> swap_slots;  // waits with its first n_computed tokens there
   int n_preemptions = 0;
   int64_t n_idle_found = 0;  // of the prefix pages that it found as a candidate, those that nobody held
-  double waits_since = 0;
+  double waits_since = 0;  // when it arrived, or ran last
 
   bool started = false;  // has run at least once
   int64_t n_cached_prompt = 0;

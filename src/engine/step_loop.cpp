@@ -243,6 +243,7 @@ std::vector<StepLoop::Row> StepLoop::account_for(const StepPlan& plan) {
       continue;
     }
     sequence.n_computed += slice.n_tokens;
+    sequence.waits_since = clock_.now_seconds();
     // Piece by piece: others with the same beginning wait for it.
     if (sequence.n_generated() == 0) publish_pages(sequence);
     if (!sequence.ready()) continue;

@@ -40,8 +40,9 @@ void StepPlanner::classify(SequenceQueue& running, SequenceQueue& waiting, doubl
   int most_urgent = std::numeric_limits<int>::max();
   for (const SequenceQueue* queue : {&running, &waiting})
     for (const auto& [id, sequence] : *queue) most_urgent = std::min(most_urgent, sequence->share.priority);
-  for (const auto& [id, sequence] : waiting)
-    if (now - sequence->waits_since > settings_.patience_seconds) sequence->overdue = true;
+  for (SequenceQueue* queue : {&running, &waiting})
+    for (const auto& [id, sequence] : *queue)
+      if (now - sequence->waits_since > settings_.patience_seconds) sequence->overdue = true;
   for (SequenceQueue* queue : {&running, &waiting})
     for (const auto& [id, sequence] : *queue)
       sequence->service_class = service_class(sequence->share.priority, sequence->overdue, most_urgent);

@@ -77,7 +77,9 @@ class Planner {
 
   void plan_prompts() {
     for (const ScheduleSequence* sequence : running_) {
-      if (pending(*sequence) == 1 || prompt_tokens_left() == 0) continue;
+      if (pending(*sequence) == 1) continue;
+      clear_way_for(*sequence);
+      if (prompt_tokens_left() == 0) continue;
       CHECK_OP(missing_blocks(*sequence), ==, 0);  // its pages came with admission
       add(*sequence, std::min(pending(*sequence), prompt_tokens_left()), 0, false);
     }
@@ -97,6 +99,7 @@ class Planner {
         if (runner == nullptr) continue;
       }
       if (tokens_left(*sequence) > 0 && make_room_for(*sequence, runner)) {
+        if (pending(*sequence) > 1) clear_way_for(*sequence);
         admit(*sequence);
       } else {
         stopped = true;
@@ -147,6 +150,13 @@ class Planner {
     else
       --n_decodes_;
     plan_.slices.erase(slice);
+  }
+
+  // Where the pace of streams would cut this prompt, those that have to step aside do without their token.
+  void clear_way_for(const ScheduleSequence& prompt) {
+    if (pending(prompt) <= prompt_tokens_left()) return;
+    for (const ScheduleSequence* stream : running_)
+      if (pending(*stream) == 1 && shares_.steps_aside(*stream, prompt)) retract(*stream);
   }
 
   void preempt(Row& row, size_t index) {

@@ -16,6 +16,9 @@
 //   its tenant has more slots than its weight's share, and the other's has fewer and was served less. It is
 //   paused: it keeps its pages and goes on later. It loses them where the other one needs them.
 //
+//   It does without its token in a step in which the pace of streams would cut a prompt that it would have to
+//   give way to.
+//
 //   5. Scarcity. Admission takes the blocks of every token known so far, so only decodes can run out of them.
 //   Then paused sequences, and after them running ones, give theirs back: of the highest class the one whose
 //   return costs the least time per block.

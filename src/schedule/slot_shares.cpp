@@ -27,7 +27,6 @@ bool SlotShares::gives_way(const ScheduleSequence& runner, const ScheduleSequenc
   if (comer.tenant == runner.tenant || tenants_.empty()) return false;
   const ShareTenant& theirs = tenants_[static_cast<size_t>(comer.tenant)];
   const ShareTenant& own = tenants_[static_cast<size_t>(runner.tenant)];
-  const bool above = static_cast<double>(held(runner.tenant)) > shares_[static_cast<size_t>(runner.tenant)];
   const double allowed = std::max(1.0, shares_[static_cast<size_t>(comer.tenant)]);
   const bool below = static_cast<double>(held(comer.tenant) + 1) <= allowed + 1e-9;
   // Taking pages costs their recomputation, and must not be answered in kind: a sequence is never served as
@@ -35,7 +34,15 @@ bool SlotShares::gives_way(const ScheduleSequence& runner, const ScheduleSequenc
   if (pages && runner.is_protected) return false;
   const double tokens = fairness_tokens_ + static_cast<double>(runner.n_tokens);
   const double margin = pages ? tokens / std::min(theirs.weight, own.weight) : 0;
-  return above && below && theirs.service + margin <= own.service;
+  return is_above_share(runner.tenant) && below && theirs.service + margin <= own.service;
+}
+
+bool SlotShares::steps_aside(const ScheduleSequence& stream, const ScheduleSequence& prompt) const {
+  if (prompt.service_class != stream.service_class) return prompt.service_class < stream.service_class;
+  if (prompt.tenant == stream.tenant || tenants_.empty()) return false;
+  const ShareTenant& theirs = tenants_[static_cast<size_t>(prompt.tenant)];
+  const ShareTenant& own = tenants_[static_cast<size_t>(stream.tenant)];
+  return is_above_share(stream.tenant) && theirs.service <= own.service;
 }
 
 }  // namespace assay::schedule_internal

@@ -18,8 +18,13 @@ class SlotShares {
 
   // Whether `runner` has to let `comer` have its slot; with `pages`, also its pages.
   bool gives_way(const ScheduleSequence& runner, const ScheduleSequence& comer, bool pages) const;
+  // Whether `stream` has to do without its token in a step that `prompt` needs for itself.
+  bool steps_aside(const ScheduleSequence& stream, const ScheduleSequence& prompt) const;
 
  private:
+  bool is_above_share(int32_t tenant) const {
+    return static_cast<double>(held(tenant)) > shares_[static_cast<size_t>(tenant)];
+  }
   int64_t& held(int32_t tenant) { return held_[static_cast<size_t>(tenant)]; }
   int64_t held(int32_t tenant) const { return held_[static_cast<size_t>(tenant)]; }
 

@@ -64,17 +64,25 @@ void check_plan(const PagedWorld& world, const StepPlan& plan, const ScheduleCon
   const std::set<uint64_t> paused(plan.paused.begin(), plan.paused.end());
   RC_ASSERT(preempted.size() == plan.preempted.size());
   RC_ASSERT(paused.size() == plan.paused.size());
-  for (const uint64_t id : world.running())
-    if (world.decodes(id)) RC_ASSERT(sliced.contains(id) != (preempted.contains(id) || paused.contains(id)));
+  const auto comes_before = [&](uint64_t prompt, uint64_t stream) {
+    const Job &a = world.job(prompt), &b = world.job(stream);
+    return a.service_class < b.service_class || (a.service_class == b.service_class && a.tenant != b.tenant);
+  };
+  for (const uint64_t id : world.running()) {
+    if (!world.decodes(id)) continue;
+    const bool gone = preempted.contains(id) || paused.contains(id);
+    RC_ASSERT(!(sliced.contains(id) && gone));
+    if (sliced.contains(id) || gone) continue;
+    // It stepped aside, for a prompt that the pace of streams would have cut.
+    RC_ASSERT(std::ranges::any_of(plan.slices, [&](const PlannedSlice& slice) {
+      return !world.decodes(slice.id) && comes_before(slice.id, id);
+    }));
+  }
   for (const uint64_t id : paused) RC_ASSERT(!preempted.contains(id));
   RC_ASSERT(std::ssize(paused) <= n_admitted);
   for (const uint64_t id : paused) {
-    const bool for_somebody = std::ranges::any_of(plan.slices, [&](const PlannedSlice& slice) {
-      const Job &comer = world.job(slice.id), &runner = world.job(id);
-      return slice.admitted &&
-             (comer.service_class < runner.service_class ||
-              (comer.service_class == runner.service_class && comer.tenant != runner.tenant));
-    });
+    const bool for_somebody = std::ranges::any_of(
+        plan.slices, [&](const PlannedSlice& slice) { return slice.admitted && comes_before(slice.id, id); });
     RC_ASSERT(for_somebody);
   }
 }
@@ -261,6 +269,33 @@ TEST(PlanStep, prompts_beside_decodes_keep_to_their_budget) {
   ASSERT_EQ(plan.slices.size(), 2U);
   EXPECT_EQ(plan.slices[0].n_tokens, 200);
   EXPECT_EQ(plan.slices[1].n_tokens, 40);
+}
+
+TEST(PlanStep, streams_above_their_share_step_aside_for_a_prompt_that_their_pace_would_cut) {
+  const std::vector<ShareTenant> tenants = {{.weight = 1, .service = 900, .n_live = 4},
+                                            {.weight = 1, .service = 100, .n_live = 1}};
+  std::vector<ScheduleSequence> running;
+  for (uint64_t id = 1; id <= 3; ++id)
+    running.push_back(
+        {.id = id, .rank = id + 1, .n_tokens = 20, .n_computed = 19, .n_blocks = 2, .n_sole_blocks = 2});
+  running.push_back({.id = 4, .rank = 1, .n_tokens = 200, .n_blocks = 13, .n_sole_blocks = 13, .tenant = 1});
+  const ScheduleConfig config{
+      .step_token_budget = 512, .max_running = 4, .page_tokens = 16, .total_blocks = 100};
+  ScheduleState state{running, {}, 50, tenants};
+  state.prompt_token_budget = 30;
+  StepPlan plan = plan_step(state, config);
+  ASSERT_EQ(plan.slices.size(), 1U);
+  EXPECT_EQ(plan.slices[0].n_tokens, 200);
+  running[3].n_tokens = 25;  // fits beside them
+  plan = plan_step(state, config);
+  EXPECT_EQ(plan.slices.size(), 4U);
+  running[3].n_tokens = 200;
+  const std::vector<ShareTenant> other_way = {{.weight = 1, .service = 100, .n_live = 4},
+                                              {.weight = 1, .service = 900, .n_live = 1}};
+  state.tenants = other_way;  // served more already: it keeps to their pace
+  plan = plan_step(state, config);
+  ASSERT_EQ(plan.slices.size(), 4U);
+  EXPECT_EQ(plan.slices[3].n_tokens, 30);
 }
 
 TEST(PlanStep, batch_is_kept_open_while_time_tokens_slots_and_pages_allow) {
