@@ -96,6 +96,16 @@ def check_clean(page, address):
     expect(not page.errors, f"errors in the page: {page.errors}")
 
 
+def check_without_charts(page, address):
+    """As a build without ECharts is: its file is not there."""
+    page.call("Network.setBlockedURLs", urls=["*/web/echarts.js"])
+    page.open(address + "/", 900, 800)
+    expect(page.wait_for("!document.querySelector('#no-charts').hidden", 20), "missing charts are not said")
+    check_moving(page)
+    page.call("Network.setBlockedURLs", urls=[])
+    page.errors.clear()  # of the file that was held back
+
+
 def check_key(page):
     """A server with keys: the page asks for one, and works with it."""
     with serving(env={**os.environ, "ASSAY_API_KEY": "sk-of-the-test"}) as server:
@@ -132,6 +142,7 @@ def main():
                 check_layout(page, 400)
                 page.screenshot(shots / "live-page-dark.png", whole=True)
                 check_clean(page, server.address)
+                check_without_charts(page, server.address)
             expect((shots / "live-page.png").stat().st_size > 20000, "the screenshot is empty")
         check_key(page)
     print("passed")
