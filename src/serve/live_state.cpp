@@ -115,7 +115,7 @@ class SampledLiveState final : public LiveState {
   static json::array tenants(const EngineStats& stats) {
     json::array out;
     for (const TenantStats& tenant : stats.tenants) {
-      out.push_back(json::object{{"tenant", tenant.tenant.empty() ? "default" : tenant.tenant},
+      out.push_back(json::object{{"tenant", shown_tenant(tenant.tenant)},
                                  {"running", tenant.running},
                                  {"waiting", tenant.waiting},
                                  {"kv_blocks", tenant.kv_blocks},

@@ -223,7 +223,7 @@ void ServeMetrics::Collection::collect_steps() {
 
 void ServeMetrics::Collection::collect_tenants() {
   for (const TenantStats& tenant : now_.tenants) {
-    const MetricLabels labels{{"tenant", tenant.tenant.empty() ? "default" : tenant.tenant}};
+    const MetricLabels labels{{"tenant", shown_tenant(tenant.tenant)}};
     set("assay_tenant_running_requests", "Sequences in the running batch, by tenant.", tenant.running,
         labels);
     set("assay_tenant_waiting_requests", "Sequences waiting to run, by tenant.", tenant.waiting, labels);
@@ -241,6 +241,10 @@ void ServeMetrics::collect(const EngineStats& stats) {
   collection.collect_steps();
   collection.collect_tenants();
   last_ = stats;
+}
+
+std::string shown_tenant(const std::string& tenant) {
+  return tenant.empty() ? "(internal)" : tenant;
 }
 
 double prefix_hit_ratio(const EngineStats& stats) {

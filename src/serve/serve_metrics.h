@@ -67,6 +67,10 @@ class ServeMetrics {
   EngineStats last_;
 };
 
+// The engine's name of a tenant as it is shown: what the server asks on its own behalf (its canary) has none,
+// and "(internal)" cannot be the name of another.
+std::string shown_tenant(const std::string& tenant);
+
 // Tokens found in the prefix cache of those asked for, 0 to 1, since the start.
 double prefix_hit_ratio(const EngineStats& stats);
 // Positions of used KV blocks that hold no token, of all their positions, 0 to 1.

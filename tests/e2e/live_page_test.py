@@ -56,6 +56,7 @@ def check_moving(page):
     expect(page.wait_for("parseFloat(document.querySelector('#f-output').innerText) > 0", 30), "output tokens/s stay 0")
     expect(page.wait_for("parseFloat(document.querySelector('#f-ttft').innerText) > 0", 30), "no TTFT")
     expect(page.wait_for("parseInt(document.querySelector('#n-used').innerText) > 0", 30), "no KV page in use")
+    expect(page.wait_for("document.querySelectorAll('#tenants tr').length > 0", 10), "no tenant")
     values = set()
     for _ in range(8):
         values.add((page.text("#f-output"), page.text("#tenants"), page.text("#uptime")))
