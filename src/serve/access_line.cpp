@@ -31,7 +31,7 @@ void add_generation(json::object& line, const GenerationFacts& generation, const
     line["stream"] = generation.stream;
   }
   if (!generation.response_id.empty()) line["response_id"] = generation.response_id;
-  if (!generation.finish_reasons.empty()) {
+  if (generation.prompt_tokens > 0) {
     line["prompt_tokens"] = generation.prompt_tokens;
     line["cached_tokens"] = generation.cached_tokens;
     line["output_tokens"] = generation.output_tokens;

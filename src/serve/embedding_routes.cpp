@@ -23,6 +23,7 @@ void embed(ServerState& state, const HttpRequest& request, const ResponderPtr& r
   for (const auto& prompt : *prompts) prompt_tokens += std::ssize(prompt);
   auto admission = admit(caller, prompt_tokens);
   if (!admission) return refuse(admission.error());
+  responder->watch().describe({.model = parsed->model, .prompt_tokens = prompt_tokens});
   EmbeddingJob::start(*state.model.engine,
                       {.model = state.model.name,
                        .prompts = std::move(*prompts),

@@ -72,6 +72,8 @@ std::vector<SpanAttribute> attributes_of(const RequestFacts& facts, const Served
   }
   if (!generation.finish_reasons.empty()) {
     out.add("gen_ai.response.finish_reasons", generation.finish_reasons);
+  }
+  if (generation.prompt_tokens > 0) {
     out.add("gen_ai.usage.input_tokens", generation.prompt_tokens);
     out.add("gen_ai.usage.cache_read.input_tokens", generation.cached_tokens);
     out.add("gen_ai.usage.output_tokens", generation.output_tokens);

@@ -172,6 +172,18 @@ TEST_F(RequestObserverTest, client_that_leaves_is_logged_as_cancelled_once) {
   }
 }
 
+TEST_F(RequestObserverTest, embeddings_are_told_with_their_tokens) {
+  Collector collector;
+  Served served({}, watching({.access_log = log_, .otlp_endpoint = collector.endpoint(), .trace_rate = 1}));
+  ASSERT_EQ(served.post("/v1/embeddings", R"({"model":"default","input":["hello","you"]})").status, 200);
+  const auto line = lines(1)[0];
+  EXPECT_EQ(text_at(line, "/outcome"), "done");
+  EXPECT_EQ(text_at(line, "/prompt_tokens"), "8");  // a byte each
+  ASSERT_TRUE(eventually([&] { return collector.spans().size() == 1; }));
+  EXPECT_EQ(collector.spans()[0].at("name"), "embeddings default");
+  EXPECT_EQ(attribute(collector.spans()[0], "gen_ai.usage.input_tokens"), "8");
+}
+
 TEST_F(RequestObserverTest, log_is_opened_anew_on_request) {
   Served served({}, watching({.access_log = log_}));
   served.get("/health");

@@ -59,7 +59,7 @@ TEST(ServeMetrics, figures_of_the_engine_are_gauges_and_growing_counters) {
                            "assay_batch_tokens 33",
                            "assay_batch_sequences 3",
                            "assay_batch_prefill_tokens 30",
-                           R"(assay_tenant_running_requests{tenant="(internal)"} 1)",
+                           "assay_tenant_running_requests{tenant=\"(internal)\"} 1",
                            R"(assay_tenant_running_requests{tenant="acme"} 2)",
                            R"(assay_tenant_kv_blocks{tenant="acme"} 6)"}) {
     EXPECT_TRUE(has_line(registry, line)) << line << "\nin\n" << registry.to_text();
