@@ -19,6 +19,8 @@
 #include "cli/known_models.h"
 #include "cli/model_options.h"
 #include "cli/serve_api_options.h"
+#include "cli/serve_canary.h"
+#include "cli/serve_memory.h"
 #include "cli/serve_net_options.h"
 #include "cli/serve_schedule_options.h"
 #include "cli/serve_signals.h"
@@ -117,6 +119,20 @@ Result<uint64_t> kv_budget(const ServeFlags& flags, const std::optional<Plan>& p
   return usual <= available / 2 ? usual : 0;  // 0: the engine's rule, at most half of what is available
 }
 
+// What cannot fit is refused before anything is allocated.
+Result<void> check_fit(const ServeFlags& flags, uint64_t available) {
+  ASSIGN_OR_RETURN(const std::filesystem::path path, resolve_model(flags.model.model));
+  ASSIGN_OR_RETURN(const Precision precision, precision_of(flags.model, true));
+  ASSIGN_OR_RETURN(const uint64_t weights, least_weight_bytes(path, precision));
+  uint64_t kv = 0;
+  if (!flags.kv_memory.empty()) {
+    const auto asked = parse_bytes(flags.kv_memory);
+    if (!asked) return std::unexpected(asked.error().within("--kv-memory"));
+    kv = *asked;
+  }
+  return check_memory(weights, kv, available);
+}
+
 void print_memory(const Engine& engine, const ServeFlags& flags, uint64_t available_before) {
   const Model& model = engine.model();
   const KvLayout layout = model.kv_layout(flags.page_tokens);
@@ -131,31 +147,6 @@ void print_memory(const Engine& engine, const ServeFlags& flags, uint64_t availa
       format_bytes(available_before > total ? available_before - total : 0));
   say("batch      up to {} sequences of up to {} tokens, {} more may wait; {} tokens a step",
       flags.max_sequences, engine.max_context(), flags.max_queue, flags.step_tokens);
-}
-
-// One short generation through everything that a request will use.
-Result<double> try_canary(const LoadedModel& loaded, Engine& engine) {
-  const Stopwatch clock;
-  GenerationRequest request;
-  if (loaded.has_template()) {
-    ASSIGN_OR_RETURN(const std::string prompt, loaded.render({{"user", "Hello"}}));
-    request.prompt = loaded.encode_prompt(prompt);
-  } else {
-    request.prompt = loaded.tokenizer()->encode("Hello");
-  }
-  request.sampling.temperature = 0;
-  request.sampling.logprobs = true;
-  request.max_tokens = 4;
-  ASSIGN_OR_RETURN(const GeneratedText text, generate(engine, std::move(request)));
-  if (text.completion.reason == FinishReason::kError) {
-    return std::unexpected(text.completion.error.value_or(Error{ErrorCode::kInternal, "canary", "failed"}));
-  }
-  const bool finite =
-      std::all_of(text.logprobs.begin(), text.logprobs.end(), [](float value) { return value <= 0; });
-  if (text.tokens.empty() || !finite) {
-    return fail(ErrorCode::kInternal, "canary", "the model gave no sound answer to its first request");
-  }
-  return clock.seconds();
 }
 
 ServedModel served_model(const ServeFlags& flags, const LoadedModel& loaded, std::shared_ptr<Engine> engine) {
@@ -203,7 +194,7 @@ void reload(const ServeFlags& flags, ApiServer& server) {
 }
 
 Result<int> serve_until_signal(const ServeFlags& flags, ServerConfig http, const LoadedModel& loaded,
-                               std::shared_ptr<Engine> engine) {
+                               std::shared_ptr<Engine> engine, const std::optional<Plan>& plan) {
   ASSIGN_OR_RETURN(const ServeSignals signals, ServeSignals::install());
   ServeConfig config;
   config.http = std::move(http);
@@ -217,9 +208,10 @@ Result<int> serve_until_signal(const ServeFlags& flags, ServerConfig http, const
   ASSIGN_OR_RETURN(const auto server,
                    ApiServer::start(std::move(config), served_model(flags, loaded, engine)));
   say("address    {}://{}", secure ? "https" : "http", server->address());
-  ASSIGN_OR_RETURN(const double canary_seconds, try_canary(loaded, *engine));
+  const Stopwatch clock;
+  ASSIGN_OR_RETURN(const std::string canary, try_canary(loaded, *engine, plan));
   server->set_ready();
-  say("ready      canary answered in {}", format_seconds(canary_seconds));
+  say("ready      {} ({})", canary, format_seconds(clock.seconds()));
   while (signals.wait() == SIGHUP) reload(flags, *server);
   say("draining   up to {} for running requests; a second signal ends at once",
       format_seconds(flags.drain_seconds));
@@ -246,6 +238,7 @@ Result<int> run_serve(ServeFlags flags) {
   RETURN_IF_ERROR(read_tenants(flags.api));  // before minutes are spent on loading
   if (!flags.dry_run) RETURN_IF_ERROR(try_port(flags));
   const uint64_t available_before = available_memory_bytes();
+  RETURN_IF_ERROR(check_fit(flags, available_before));
   const Stopwatch clock;
   ASSIGN_OR_RETURN(LoadedModel loaded, load_model(flags.model, flags.step_tokens, true));
   RETURN_IF_ERROR(apply_chat_template(flags, loaded));
@@ -266,7 +259,7 @@ Result<int> run_serve(ServeFlags flags) {
   print_memory(*engine, flags, available_before);
   if (!loaded.has_template()) say("note       no chat: {}", loaded.template_error());
   if (flags.dry_run) return kExitDone;
-  return serve_until_signal(flags, std::move(http), loaded, std::move(engine));
+  return serve_until_signal(flags, std::move(http), loaded, std::move(engine), plan);
 }
 
 }  // namespace

@@ -31,6 +31,13 @@ BOOST_DESCRIBE_STRUCT(BrokenBound, (), (bound, limit, measured, unit))
 // For people: "max_mean_kl 0.081 nats > 0.05 nats".
 std::string describe(const BrokenBound& bound);
 
+// What the model answers greedily to the canary's prompt (engine/canary.h) at this precision.
+struct CanaryRecord {
+  std::string backend;  // the kernel table that answered
+  std::vector<int32_t> tokens;
+};
+BOOST_DESCRIBE_STRUCT(CanaryRecord, (), (backend, tokens))
+
 // Everything measured about one precision, and the verdict.
 struct Candidate {
   static constexpr const char* kKind = "candidate";
@@ -42,14 +49,15 @@ struct Candidate {
   std::optional<QualityRecord> quality;
   std::optional<SpeedRecord> speed;
   std::optional<MemoryRecord> memory;
+  std::optional<CanaryRecord> canary;  // absent in plans of earlier versions
   std::vector<BrokenBound> broken;
   bool holds = false;
   bool on_frontier = false;    // nothing else is at least as good in time, quality and memory
   double request_seconds = 0;  // machine time of one request of the workload; the cost
 };
 BOOST_DESCRIBE_STRUCT(Candidate, (),
-                      (precision, effective, failure, quality, speed, memory, broken, holds, on_frontier,
-                       request_seconds))
+                      (precision, effective, failure, quality, speed, memory, canary, broken, holds,
+                       on_frontier, request_seconds))
 
 struct ModelIdentity {
   std::string path;

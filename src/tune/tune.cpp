@@ -7,6 +7,8 @@
 
 #include "base/file.h"
 #include "base/units.h"
+#include "engine/canary.h"
+#include "engine/engine.h"
 #include "engine/loaded_model.h"
 #include "engine/speed.h"
 #include "hardware/memory.h"
@@ -89,10 +91,10 @@ Result<std::string> Run::text_key() const {
 
 std::string Run::key_of(const Precision& precision, const std::string& text_key) const {
   const Workload& workload = options_.contract.workload;
-  return fmt::format("{}|{}|{}|{}|{}/{}/{}|{}|{}", plan_.model.hash, to_string(precision), text_key,
-                     plan_.provenance.commit, workload.prompt_tokens, workload.output_tokens,
-                     workload.concurrency, plan_.machine.cpu_model,
-                     options_.isa + ":" + std::to_string(options_.threads) + (options_.pin_threads ? ":pinned" : ""));
+  return fmt::format(
+      "{}|{}|{}|{}|{}/{}/{}|{}|{}", plan_.model.hash, to_string(precision), text_key, plan_.provenance.commit,
+      workload.prompt_tokens, workload.output_tokens, workload.concurrency, plan_.machine.cpu_model,
+      options_.isa + ":" + std::to_string(options_.threads) + (options_.pin_threads ? ":pinned" : ""));
 }
 
 Result<void> Run::prepare_reference(Progress& progress) {
@@ -175,6 +177,16 @@ MemoryRecord account_memory(const Model& model, const Workload& workload) {
           .kv_bytes_per_token = layout.bytes_per_token()};
 }
 
+// What serve compares its first answer with.
+Result<CanaryRecord> record_canary(const LoadedModel& loaded) {
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Engine> engine,
+      Engine::create(loaded.model(), loaded.tokenizer(),
+                     {.max_sequences = 1, .step_token_budget = kMaxBatchTokens, .prefix_cache = false}));
+  ASSIGN_OR_RETURN(CanaryAnswer answer, ask_canary(*engine));
+  return CanaryRecord{loaded.model()->backend().name(), std::move(answer.tokens)};
+}
+
 Result<Candidate> Run::measure(const Precision& precision, Progress& progress) {
   const std::string what = to_string(precision);
   if (!progress.report(0, 0, what + ": loading")) return stopped();
@@ -201,6 +213,7 @@ Result<Candidate> Run::measure(const Precision& precision, Progress& progress) {
   if (!speed) return std::unexpected(speed.error());
   candidate.speed = std::move(*speed);
   progress.finish(kSpeedUnits);
+  ASSIGN_OR_RETURN(candidate.canary, record_canary(*loaded));
 
   auto quality = reference_->compare(model, [&](int64_t done, int64_t total) {
     return progress.report(static_cast<double>(done) / static_cast<double>(total), kQualityUnits,

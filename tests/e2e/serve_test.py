@@ -46,7 +46,7 @@ def check_refusals():
         check_refusal(["--plan", str(pathlib.Path(folder) / "none.json")], ["none.json"])
     check_refusal([], ["--plan", "--model"])
     check_refusal(["--model", str(MODEL), "--host", "not-an-address"], ["not-an-address"])
-    check_refusal(["--model", str(MODEL), *SMALL, "--port", "0", "--kv-memory", "900000 GiB"], ["available"])
+    check_refusal(["--model", str(MODEL), *SMALL, "--port", "0", "--kv-memory", "900000 GiB"], ["does not fit", "too much"])
     check_refusal(["--model", str(MODEL), *SMALL, "--port", "0", "--kv-memory", "1 MiB"], ["1.00 MiB"])
     check_refusal(["--model", str(MODEL), "--port", "70000"], ["--port"], code=2)
     with socket.socket() as taken:
@@ -142,6 +142,7 @@ def check_dry_run():
     done = subprocess.run([BINARY, "serve", "--model", str(MODEL), *SMALL, "--dry-run", "--weights", "int8"],
                           capture_output=True, text=True, timeout=300)
     expect(done.returncode == 0, done.stderr)
+    check_refusal(["--model", str(MODEL), *SMALL, "--dry-run", "--kv-memory", "900000 GiB"], ["does not fit", "too much"])
     for word in ("precision  weights", "int8", "memory     weights", "KV holds 4096 tokens", "stay free in reserve"):
         expect(word in done.stdout, f"expected '{word}' in:\n{done.stdout}")
     expect("address" not in done.stdout, "a dry run does not listen")
