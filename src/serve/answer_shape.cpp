@@ -59,6 +59,16 @@ std::optional<ApiError> refuse_tools(const ChatCompletionRequest& request, ToolF
 
 }  // namespace
 
+bool needs_grammar(const CompletionRequest& request) {
+  return request.options.response_format.kind != ResponseFormat::Kind::kText;
+}
+
+bool needs_grammar(const ChatCompletionRequest& request) {
+  const ToolRequest& tools = request.tools;
+  if (!tools.offered()) return request.options.response_format.kind != ResponseFormat::Kind::kText;
+  return tools.forced() || std::ranges::any_of(tools.functions, &ToolFunction::strict);
+}
+
 ApiResult<AnswerShape> shape_of_completion(const CompletionRequest& request, GrammarStore& grammars) {
   return shape_of_format(request.options.response_format, grammars);
 }

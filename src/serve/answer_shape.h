@@ -32,6 +32,10 @@ struct AnswerShape {
   std::string prompt_end;                          // to be put behind the rendered prompt
 };
 
+// Whether the shape may need a grammar: then it is to be made where nobody waits for it.
+bool needs_grammar(const CompletionRequest& request);
+bool needs_grammar(const ChatCompletionRequest& request);
+
 ApiResult<AnswerShape> shape_of_completion(const CompletionRequest& request, GrammarStore& grammars);
 ApiResult<AnswerShape> shape_of_chat(const ChatCompletionRequest& request, ToolFormat format,
                                      GrammarStore& grammars);

@@ -75,9 +75,9 @@ Result<void> OpenAiServer::open() {
   ASSIGN_OR_RETURN(state_.observer,
                    RequestObserver::open(state_.config.watch, {state_.model.name, state_.model.precision},
                                          state_.serve_metrics, state_.metrics));
-  state_.live = LiveState::start({state_.model.name, state_.model.precision,
-                                  state_.model.engine->max_context(), state_.created},
-                                 *state_.model.engine, state_.serve_metrics);
+  state_.live = LiveState::start(
+      {state_.model.name, state_.model.precision, state_.model.engine->max_context(), state_.created},
+      *state_.model.engine, state_.serve_metrics);
   ASSIGN_OR_RETURN(http_, HttpServer::start(std::move(http), all_routes(state_)));
   state_.observer->set_address(http_->address());
   return {};

@@ -47,26 +47,69 @@ void start(ServerState& state, GenerationSpec spec, const Caller& caller, const 
   Generation::start(*state.model.engine, state.serve_metrics, std::move(spec), responder);
 }
 
+ApiResult<GenerationSpec> prepare(ServerState& state, ChatCompletionRequest& request) {
+  auto shape = shape_of_chat(request, state.model.tool_format, state.grammars);
+  if (!shape) return std::unexpected(std::move(shape.error()));
+  auto prompt = state.prompts.chat(request, shape->prompt_end);
+  if (!prompt) return std::unexpected(std::move(prompt.error()));
+  GenerationSpec spec{.identity = identity(state, Endpoint::kChat, request.options)};
+  spec.prompts.push_back(std::move(*prompt));
+  if (auto refusal = state.prompts.check_lengths(spec.prompts, request.options, "messages"))
+    return std::unexpected(std::move(*refusal));
+  spec.options = std::move(request.options);
+  spec.shape = std::move(*shape);
+  return spec;
+}
+
+ApiResult<GenerationSpec> prepare(ServerState& state, CompletionRequest& request) {
+  auto prompts = state.prompts.inputs(request.prompts, "prompt", {.parse_special = request.parse_special});
+  if (!prompts) return std::unexpected(std::move(prompts.error()));
+  if (auto refusal = state.prompts.check_lengths(*prompts, request.options, "prompt"))
+    return std::unexpected(std::move(*refusal));
+  auto shape = shape_of_completion(request, state.grammars);
+  if (!shape) return std::unexpected(std::move(shape.error()));
+  GenerationSpec spec{.identity = identity(state, Endpoint::kCompletion, request.options)};
+  for (const PromptInput& input : request.prompts) {
+    if (request.echo) spec.echo.push_back(text_of(input, state.model.engine->tokenizer()));
+  }
+  spec.prompts = std::move(*prompts);
+  spec.options = std::move(request.options);
+  spec.shape = std::move(*shape);
+  return spec;
+}
+
+// Prepares a parsed request and starts it: at once, or, where a grammar is needed, after a worker has made
+// it.
+template <class Request>
+void go(ServerState& state, Request request, const Caller& caller, const ResponderPtr& responder) {
+  if (!state.serves(request.options.model))
+    return responder->respond(to_response(state.unknown_model(request.options.model)));
+  const auto finish = [&state, caller, responder](ApiResult<GenerationSpec> spec) {
+    if (!spec) return responder->respond(to_response(spec.error()));
+    start(state, std::move(*spec), caller, responder);
+  };
+  if (!needs_grammar(request)) return finish(prepare(state, request));
+  const auto kept = std::make_shared<Request>(std::move(request));
+  const bool queued = state.grammar_workers.submit([&state, kept, finish, responder] {
+    if (responder->disconnected()) return;
+    const auto spec = std::make_shared<ApiResult<GenerationSpec>>(prepare(state, *kept));
+    responder->post([finish, spec] { finish(std::move(*spec)); });
+  });
+  if (queued) return;
+  responder->respond(
+      to_response({.status = 503,
+                   .message = "more schemas wait to be compiled than the server queues; try again",
+                   .type = "server_error",
+                   .code = "grammars_full",
+                   .retry_after_seconds = 1}));
+}
+
 void complete_chat(ServerState& state, const HttpRequest& request, const ResponderPtr& responder,
                    const Caller& caller) {
   if (const auto refusal = refuse(state, request)) return responder->respond(to_response(*refusal));
   auto parsed = parse_chat_request(request.body, state.config.limits);
   if (!parsed) return responder->respond(to_response(parsed.error()));
-  GenerationOptions& options = parsed->options;
-  if (!state.serves(options.model))
-    return responder->respond(to_response(state.unknown_model(options.model)));
-  auto shape = shape_of_chat(*parsed, state.model.tool_format, state.grammars);
-  if (!shape) return responder->respond(to_response(shape.error()));
-  auto prompt = state.prompts.chat(*parsed, shape->prompt_end);
-  if (!prompt) return responder->respond(to_response(prompt.error()));
-  std::vector<std::vector<int32_t>> prompts;
-  prompts.push_back(std::move(*prompt));
-  if (const auto refusal = state.prompts.check_lengths(prompts, options, "messages")) {
-    return responder->respond(to_response(*refusal));
-  }
-  ResponseIdentity own = identity(state, Endpoint::kChat, options);
-  start(state, {std::move(own), std::move(options), std::move(prompts), std::move(*shape)}, caller,
-        responder);
+  go(state, std::move(*parsed), caller, responder);
 }
 
 void complete_text(ServerState& state, const HttpRequest& request, const ResponderPtr& responder,
@@ -74,23 +117,7 @@ void complete_text(ServerState& state, const HttpRequest& request, const Respond
   if (const auto refusal = refuse(state, request)) return responder->respond(to_response(*refusal));
   auto parsed = parse_completion_request(request.body, state.config.limits);
   if (!parsed) return responder->respond(to_response(parsed.error()));
-  GenerationOptions& options = parsed->options;
-  if (!state.serves(options.model))
-    return responder->respond(to_response(state.unknown_model(options.model)));
-  auto prompts = state.prompts.inputs(parsed->prompts, "prompt", {.parse_special = parsed->parse_special});
-  if (!prompts) return responder->respond(to_response(prompts.error()));
-  if (const auto refusal = state.prompts.check_lengths(*prompts, options, "prompt")) {
-    return responder->respond(to_response(*refusal));
-  }
-  auto shape = shape_of_completion(*parsed, state.grammars);
-  if (!shape) return responder->respond(to_response(shape.error()));
-  std::vector<std::string> echo;
-  for (const PromptInput& input : parsed->prompts) {
-    if (parsed->echo) echo.push_back(text_of(input, state.model.engine->tokenizer()));
-  }
-  ResponseIdentity own = identity(state, Endpoint::kCompletion, options);
-  start(state, {std::move(own), std::move(options), std::move(*prompts), std::move(*shape), std::move(echo)},
-        caller, responder);
+  go(state, std::move(*parsed), caller, responder);
 }
 
 }  // namespace

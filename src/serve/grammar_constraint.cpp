@@ -81,11 +81,6 @@ std::shared_ptr<const grammar::TokenTrie> make_token_trie(const Tokenizer& token
   return std::make_shared<const grammar::TokenTrie>(texts, std::move(ends));
 }
 
-const std::shared_ptr<const grammar::TokenTrie>& GrammarStore::trie() {
-  if (trie_ == nullptr) trie_ = make_token_trie(tokenizer_);
-  return trie_;
-}
-
 uint64_t GrammarStore::bytes_in_use() {
   std::erase_if(made_, [](const auto& grammar) { return grammar.expired(); });
   uint64_t bytes = 0;
@@ -94,23 +89,37 @@ uint64_t GrammarStore::bytes_in_use() {
   return bytes;
 }
 
-Result<std::shared_ptr<grammar::TokenGrammar>> GrammarStore::get(
-    std::string_view key, const std::function<Result<grammar::Automaton>()>& compile) {
-  const std::scoped_lock lock(mutex_);
+std::shared_ptr<grammar::TokenGrammar> GrammarStore::find(std::string_view key) {
   const auto known = std::ranges::find(kept_, key, &Kept::key);
-  if (known != kept_.end()) {
-    kept_.splice(kept_.begin(), kept_, known);
-    return kept_.front().grammar;
-  }
+  if (known == kept_.end()) return nullptr;
+  kept_.splice(kept_.begin(), kept_, known);
+  return kept_.front().grammar;
+}
+
+// Lets go of what is kept, as far as the memory of all demands it.
+Result<void> GrammarStore::make_room() {
   uint64_t bytes = bytes_in_use();
   while (bytes > kMaxBytes / 2 && !kept_.empty()) {
     kept_.pop_back();
     bytes = bytes_in_use();
   }
-  if (bytes > kMaxBytes)
-    return fail(ErrorCode::kUnavailable, "grammar", "the grammars in use hold {} bytes", bytes);
+  if (bytes <= kMaxBytes) return {};
+  return fail(ErrorCode::kUnavailable, "grammar", "the grammars in use hold {} bytes", bytes);
+}
+
+Result<std::shared_ptr<grammar::TokenGrammar>> GrammarStore::get(
+    std::string_view key, const std::function<Result<grammar::Automaton>()>& compile) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (auto known = find(key)) return known;
+    RETURN_IF_ERROR(make_room());
+  }
+  // Not under the lock: others may look up what is kept meanwhile.
   ASSIGN_OR_RETURN(grammar::Automaton automaton, compile());
-  auto made = std::make_shared<grammar::TokenGrammar>(std::move(automaton), trie());
+  std::call_once(trie_made_, [&] { trie_ = make_token_trie(tokenizer_); });
+  auto made = std::make_shared<grammar::TokenGrammar>(std::move(automaton), trie_);
+  const std::scoped_lock lock(mutex_);
+  if (auto known = find(key)) return known;  // another thread was faster
   made_.push_back(made);
   kept_.push_front({std::string(key), made});
   if (kept_.size() > kKept) kept_.pop_back();

@@ -38,11 +38,13 @@ class GrammarStore {
     std::string key;
     std::shared_ptr<grammar::TokenGrammar> grammar;
   };
-  const std::shared_ptr<const grammar::TokenTrie>& trie();
+  std::shared_ptr<grammar::TokenGrammar> find(std::string_view key);
+  Result<void> make_room();
   uint64_t bytes_in_use();
 
   const Tokenizer& tokenizer_;
   std::mutex mutex_;
+  std::once_flag trie_made_;
   std::shared_ptr<const grammar::TokenTrie> trie_;
   std::list<Kept> kept_;  // latest first
   std::vector<std::weak_ptr<grammar::TokenGrammar>> made_;

@@ -15,6 +15,7 @@
 #include "serve/api_error.h"
 #include "serve/caller.h"
 #include "serve/grammar_constraint.h"
+#include "serve/grammar_workers.h"
 #include "serve/live_state.h"
 #include "serve/prompt_encoder.h"
 #include "serve/request_observer.h"
@@ -44,7 +45,8 @@ struct ServerState {
   GrammarStore grammars;
   TenantDirectory tenants;
   const PromptEncoder prompts;
-  const int64_t created;  // Unix seconds
+  const int64_t created;           // Unix seconds
+  GrammarWorkers grammar_workers;  // their jobs use what stands above
   std::atomic<bool> ready{false};
   std::atomic<bool> draining{false};
 };

@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "base/file.h"
 #include "tenants/tenant_directory.h"
 
 namespace assay {
@@ -113,6 +114,16 @@ TEST(TenantFile, ReadableByAll_isWarnedOf) {
   EXPECT_TRUE(read_tenant_file(path)->warnings.empty());
   std::filesystem::remove(path);
   EXPECT_FALSE(read_tenant_file(path));
+}
+
+TEST(TenantFile, TheOneInTheDocumentation_isRead) {
+  const auto text = read_file(std::filesystem::path(ASSAY_SOURCE_DIR) / "docs/serving.md");
+  ASSERT_TRUE(text);
+  const size_t begin = text->find("```toml\n") + 8;
+  const auto table = parse_tenants(text->substr(begin, text->find("```", begin) - begin), "docs", variables);
+  ASSERT_TRUE(table) << table.error().message();
+  EXPECT_EQ(table->size(), 3U);
+  EXPECT_EQ(TenantDirectory(*table).find("sk-batch-2b6f")->name(), "batch");
 }
 
 TEST(TenantFile, OneKey_isAnAdmin) {
