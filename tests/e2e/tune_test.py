@@ -66,6 +66,26 @@ def test_everything_known_is_instant(folder):
     expect(time.monotonic() - start < 60, "nothing is measured again")
 
 
+def test_serve_answers_as_the_plan_says(folder):
+    server = subprocess.Popen([BINARY, "serve", "--plan", "plan.json", "--port", "0", "--context", "512"], cwd=folder,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    lines = []
+    for line in server.stdout:
+        lines.append(line)
+        if line.startswith("ready"):
+            break
+    server.terminate()
+    server.communicate(timeout=60)
+    expect("is the plan's" in lines[-1], f"the first answer is the measured one: {''.join(lines)}")
+    text = (folder / "plan.json").read_text()
+    plan = json.loads(text)
+    canary = plan["candidates"][plan["ladder"][0]]["canary"]
+    canary["tokens"][5] += 1
+    (folder / "other.json").write_text(json.dumps(plan))
+    code, out, err = run("serve", "--plan", "other.json", "--port", "0", "--context", "512", cwd=folder)
+    expect(code == 1 and "token 5 of the first answer" in err and "\nready" not in out, f"another answer is refused: {code} {out} {err}")
+
+
 def test_impossible_bound_exits_with_3(folder):
     write_contract(folder, 0)
     code, out, err = run("tune", "contract.toml", cwd=folder)
@@ -103,6 +123,7 @@ def main():
         folder = pathlib.Path(name)
         test_interrupt_then_rerun(folder)
         test_everything_known_is_instant(folder)
+        test_serve_answers_as_the_plan_says(folder)
         test_impossible_bound_exits_with_3(folder)
         test_bad_contracts(folder)
     print("tune: all passed")
