@@ -134,6 +134,7 @@ struct MixedResult {
   double p99_gap = 0;
   double p99_ttft = 0;
   double long_ttft = 0;  // median of the long prompts
+  int n_failed = 0;      // requests without their whole answer, e.g. none for 60 s
 };
 
 Result<MixedResult> run_mixed(const ServerProcess& server, bool long_prompts, double seconds, uint64_t seed) {
@@ -172,13 +173,13 @@ Result<MixedResult> run_mixed(const ServerProcess& server, bool long_prompts, do
     }
   }
   for (std::thread& thread : threads) thread.join();
-  if (n_bad > 0) return fail(ErrorCode::kInternal, server.name(), "{} requests failed", n_bad);
-  return MixedResult{quantile_of(gaps, 0.99), quantile_of(ttfts, 0.99), quantile_of(long_ttfts, 0.5)};
+  return MixedResult{quantile_of(gaps, 0.99), quantile_of(ttfts, 0.99), quantile_of(long_ttfts, 0.5), n_bad};
 }
 
 Result<void> measure_mixed(const Setup& setup, std::vector<Figure>& figures) {
   const auto add = [&](const ServerProcess& server, std::optional<double> bound) -> Result<void> {
     std::vector<double> ratios, with, without, long_ttfts;
+    int n_failed = 0;
     RETURN_IF_ERROR(run_streams(server, 77));  // warm; ours learns its speed
     for (int round = 0; round < setup.rounds; ++round) {
       const auto seed = static_cast<uint64_t>(round) + 1;
@@ -188,6 +189,7 @@ Result<void> measure_mixed(const Setup& setup, std::vector<Figure>& figures) {
       with.push_back(beside.p99_gap * 1e3);
       without.push_back(alone.p99_gap * 1e3);
       long_ttfts.push_back(beside.long_ttft * 1e3);
+      n_failed += alone.n_failed + beside.n_failed;
     }
     const std::string how = fmt::format(
         "chats 128/64 at 2/s (Poisson) for {:.0f} s, without and with a 2,048-token prompt every 5 s; median "
@@ -202,6 +204,8 @@ Result<void> measure_mixed(const Setup& setup, std::vector<Figure>& figures) {
     figure("P99 ITL of chats beside long prompts", with, "ms", {});
     figure("P99 ITL with / without", ratios, "x", bound);
     figure("median TTFT of the long prompts", long_ttfts, "ms", {});
+    figure("requests that failed", {static_cast<double>(n_failed)}, "",
+           bound ? std::optional<double>(0) : std::nullopt);
     return {};
   };
   {
@@ -310,10 +314,10 @@ double quiet_ttft(const ServerProcess& server, double seconds, uint64_t seed, in
   std::mutex mutex;
   std::vector<double> ttfts;
   const double start = now_seconds();
-  for (double next = 0.5; next < seconds; next += random.exponential(2.0)) {
+  for (double next = 0.5; next < seconds; next += random.exponential(1.0)) {
     std::this_thread::sleep_for(std::chrono::duration<double>(std::max(0.0, start + next - now_seconds())));
     threads.emplace_back([&, id = ++seed * 1000] {
-      const CompletionTimes times = complete(server, {random_prompt(512, id), 16, kKeyB});
+      const CompletionTimes times = complete(server, {random_prompt(256, id), 16, kKeyB});
       const std::scoped_lock lock(mutex);
       if (times.ok(16)) ttfts.push_back(times.ttft());
     });
@@ -340,7 +344,7 @@ Result<void> measure_flood(const Setup& setup, std::vector<Figure>& figures) {
   }
   const double before = quantile_of(alone, 0.5), after = quantile_of(flooded, 0.5);
   const std::string how = fmt::format(
-      "512/16 tokens at 2/s (Poisson), {:.0f} s, {} requests a round, without and with 32 connections of the "
+      "256/16 tokens at 1/s (Poisson), {:.0f} s, {} requests a round, without and with 32 connections of the "
       "other tenant (128/128); median of {} rounds",
       setup.seconds, n, setup.rounds);
   figures.push_back(

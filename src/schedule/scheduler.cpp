@@ -78,7 +78,7 @@ class Planner {
   void plan_prompts() {
     for (const ScheduleSequence* sequence : running_) {
       if (pending(*sequence) == 1) continue;
-      clear_way_for(*sequence);
+      clear_way_for(*sequence, who_steps_aside(*sequence));
       if (prompt_tokens_left() == 0) continue;
       CHECK_OP(missing_blocks(*sequence), ==, 0);  // its pages came with admission
       add(*sequence, std::min(pending(*sequence), prompt_tokens_left()), 0, false);
@@ -98,8 +98,13 @@ class Planner {
         runner = who_gives_way(*sequence);
         if (runner == nullptr) continue;
       }
-      if (tokens_left(*sequence) > 0 && make_room_for(*sequence, runner)) {
-        if (pending(*sequence) > 1) clear_way_for(*sequence);
+      const Row aside = pending(*sequence) > 1 ? who_steps_aside(*sequence) : Row();
+      const bool has_tokens =
+          tokens_left(*sequence) > 0 || std::ranges::any_of(aside, [&](const auto* other) {
+            return pending(*other) > 1 && planned_tokens(*other) > 0;
+          });
+      if (has_tokens && make_room_for(*sequence, runner)) {
+        clear_way_for(*sequence, aside);
         admit(*sequence);
       } else {
         stopped = true;
@@ -113,6 +118,12 @@ class Planner {
   StepPlan take() { return std::move(plan_); }
 
  private:
+  // Whether the same have to give way to both.
+  static bool is_like(const ScheduleSequence& sequence, const ScheduleSequence* other) {
+    return other != nullptr && sequence.tenant == other->tenant &&
+           sequence.service_class == other->service_class;
+  }
+
   int64_t n_running() const { return std::ssize(running_) + n_admitted_; }
 
   int64_t missing_blocks(const ScheduleSequence& sequence) const {
@@ -152,11 +163,27 @@ class Planner {
     plan_.slices.erase(slice);
   }
 
-  // Where the pace of streams would cut this prompt, those that have to step aside do without their token.
-  void clear_way_for(const ScheduleSequence& prompt) {
-    if (pending(prompt) <= prompt_tokens_left()) return;
+  // Those whose tokens of this step this prompt may have: prompts, the last in rank first, then streams.
+  Row who_steps_aside(const ScheduleSequence& prompt) {
+    Row aside;
+    if (pending(prompt) <= prompt_tokens_left() || is_like(prompt, nobody_steps_aside_for_)) return aside;
+    for (size_t i = running_.size(); i-- > 0;)
+      if (pending(*running_[i]) > 1 && shares_.steps_aside(*running_[i], prompt))
+        aside.push_back(running_[i]);
     for (const ScheduleSequence* stream : running_)
-      if (pending(*stream) == 1 && shares_.steps_aside(*stream, prompt)) retract(*stream);
+      if (pending(*stream) == 1 && shares_.steps_aside(*stream, prompt)) aside.push_back(stream);
+    if (aside.empty()) nobody_steps_aside_for_ = &prompt;  // nor for its like
+    return aside;
+  }
+
+  // Takes tokens from those that step aside: of prompts as many as are missing; of streams, whose pace would
+  // cut the prompt, all.
+  void clear_way_for(const ScheduleSequence& prompt, const Row& aside) {
+    for (const ScheduleSequence* other : aside)
+      if (pending(*other) > 1 && pending(prompt) > prompt_tokens_left()) retract(*other);
+    if (pending(prompt) <= prompt_tokens_left()) return;
+    for (const ScheduleSequence* other : aside)
+      if (pending(*other) == 1) retract(*other);
   }
 
   void preempt(Row& row, size_t index) {
@@ -202,9 +229,11 @@ class Planner {
   }
 
   // The running sequence of the highest rank that has to let this one have its slot, or null.
-  const ScheduleSequence* who_gives_way(const ScheduleSequence& comer) const {
+  const ScheduleSequence* who_gives_way(const ScheduleSequence& comer) {
+    if (is_like(comer, nobody_for_)) return nullptr;
     for (size_t i = running_.size(); i-- > 0;)
       if (shares_.gives_way(*running_[i], comer, false)) return running_[i];
+    nobody_for_ = &comer;
     return nullptr;
   }
 
@@ -231,6 +260,11 @@ class Planner {
     if (runner != nullptr && std::ranges::find(victims, runner) == victims.end()) pause(*runner);
     for (const ScheduleSequence* victim : victims) take_pages(*victim);
     return true;
+  }
+
+  int64_t planned_tokens(const ScheduleSequence& sequence) const {
+    const auto slice = std::ranges::find(plan_.slices, sequence.id, &PlannedSlice::id);
+    return slice == plan_.slices.end() ? 0 : slice->n_tokens;
   }
 
   int64_t planned_blocks(const ScheduleSequence& sequence) const {
@@ -262,6 +296,8 @@ class Planner {
     if (sequence.paused) std::erase(paused_, &sequence);
     shares_.take(sequence);
     ++n_admitted_;
+    nobody_for_ = nullptr;  // shares have changed
+    nobody_steps_aside_for_ = nullptr;
   }
 
   const ScheduleState& state_;
@@ -271,6 +307,9 @@ class Planner {
   Row waiting_;  // ascending rank
   Row paused_;   // hold pages without running
   int64_t free_;
+  // Those for whose like nobody was found to give way, or was left to step aside; null: not looked yet.
+  const ScheduleSequence* nobody_for_ = nullptr;
+  const ScheduleSequence* nobody_steps_aside_for_ = nullptr;
   int64_t n_admitted_ = 0;
   int64_t n_decodes_ = 0;
   int64_t n_prompt_tokens_ = 0;

@@ -73,7 +73,7 @@ void check_plan(const PagedWorld& world, const StepPlan& plan, const ScheduleCon
     const bool gone = preempted.contains(id) || paused.contains(id);
     RC_ASSERT(!(sliced.contains(id) && gone));
     if (sliced.contains(id) || gone) continue;
-    // It stepped aside, for a prompt that the pace of streams would have cut.
+    // It stepped aside, for a prompt that it would have cut.
     RC_ASSERT(std::ranges::any_of(plan.slices, [&](const PlannedSlice& slice) {
       return !world.decodes(slice.id) && comes_before(slice.id, id);
     }));
@@ -296,6 +296,25 @@ TEST(PlanStep, streams_above_their_share_step_aside_for_a_prompt_that_their_pace
   plan = plan_step(state, config);
   ASSERT_EQ(plan.slices.size(), 4U);
   EXPECT_EQ(plan.slices[3].n_tokens, 30);
+}
+
+TEST(PlanStep, prompts_above_their_share_step_aside_for_one_that_waits) {
+  const std::vector<ShareTenant> tenants = {{.weight = 1, .service = 900, .n_live = 4},
+                                            {.weight = 1, .service = 900, .n_live = 1}};
+  std::vector<ScheduleSequence> running = {
+      {.id = 1, .rank = 1, .n_tokens = 20, .n_computed = 19, .n_blocks = 2, .n_sole_blocks = 2}};
+  for (uint64_t id = 2; id <= 4; ++id)
+    running.push_back({.id = id, .rank = id, .n_tokens = 100, .n_blocks = 7, .n_sole_blocks = 7});
+  const ScheduleSequence waiting[] = {{.id = 9, .rank = 9, .n_tokens = 60, .tenant = 1}};
+  const ScheduleConfig config{
+      .step_token_budget = 512, .max_running = 5, .page_tokens = 16, .total_blocks = 100};
+  ScheduleState state{running, waiting, 50, tenants};
+  state.prompt_token_budget = 70;  // which one of the running prompts would use up
+  const StepPlan plan = plan_step(state, config);
+  ASSERT_EQ(plan.slices.size(), 2U);
+  EXPECT_EQ(plan.slices[0].id, 1U);
+  EXPECT_EQ(plan.slices[1].id, 9U);
+  EXPECT_EQ(plan.slices[1].n_tokens, 60);
 }
 
 TEST(PlanStep, batch_is_kept_open_while_time_tokens_slots_and_pages_allow) {
