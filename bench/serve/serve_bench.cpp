@@ -339,7 +339,7 @@ Result<void> measure_flood(const Setup& setup, std::vector<Figure>& figures) {
     std::thread flood(
         [&] { keep_busy(server, kKeyA, 32, 128, 128, now_seconds() + setup.seconds + 1, [](double) {}); });
     std::this_thread::sleep_for(std::chrono::seconds(1));
-    flooded.push_back(quiet_ttft(server, setup.seconds, seed, n));
+    flooded.push_back(quiet_ttft(server, setup.seconds, seed + 500, n));  // other prompts: nothing is cached
     flood.join();
   }
   const double before = quantile_of(alone, 0.5), after = quantile_of(flooded, 0.5);

@@ -4,7 +4,8 @@
 // service is served first (virtual token counter, Sheng et al. 2024, "Fairness in Serving Large Language
 // Models"), so tenants that always want more get tokens in the ratio of their weights, whatever the lengths
 // of their requests. A tenant that returns from idleness starts at the least service of those that are
-// active: what it did not use is not saved up.
+// active, or level with all when none is: what it did not use is not saved up, and what another used alone is
+// not its debt.
 //
 // Order of service: lower class first, then the tenant with less service, then arrival. The class is the
 // priority; one that waited too long joins the most urgent class there is (service_class), so that no stream

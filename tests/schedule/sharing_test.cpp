@@ -367,5 +367,18 @@ TEST(FairShare, idle_tenant_saves_nothing_up) {
   EXPECT_EQ(share.tenants()[1].service, 1200);
 }
 
+TEST(FairShare, what_was_used_alone_is_no_debt) {
+  FairShare share;
+  const int32_t a = share.add_tenant(1), b = share.add_tenant(1);
+  share.enter(a);
+  share.charge(a, 5000);
+  share.leave(a);
+  share.enter(b);
+  EXPECT_EQ(share.tenants()[1].service, 5000);
+  share.charge(b, 100);
+  share.enter(a);
+  EXPECT_EQ(share.tenants()[0].service, 5100);
+}
+
 }  // namespace
 }  // namespace assay
