@@ -32,7 +32,9 @@ class TenantLedger {
  private:
   TenantStats& at(int32_t tenant) { return totals_[static_cast<size_t>(tenant)]; }
 
-  FairShare share_;
+  static constexpr double kBurstTokens = 4096;
+
+  FairShare share_{kBurstTokens};
   std::map<std::string, int32_t> by_name_;
   std::vector<TenantStats> totals_;
 };

@@ -28,7 +28,7 @@ void FairShare::enter(int32_t tenant) {
     if (&other != &own && other.n_live > 0) least = std::min(least, other.service);
   // Where nobody is active, what was used alone is nobody's debt: everybody starts level.
   const auto most = std::ranges::max(tenants_, {}, &ShareTenant::service).service;
-  own.service = std::max(own.service, std::min(least, most));
+  own.service = std::max(own.service, std::min(least, most) - burst_tokens_ / own.weight);
 }
 
 void FairShare::leave(int32_t tenant) {

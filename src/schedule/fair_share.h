@@ -4,8 +4,8 @@
 // service is served first (virtual token counter, Sheng et al. 2024, "Fairness in Serving Large Language
 // Models"), so tenants that always want more get tokens in the ratio of their weights, whatever the lengths
 // of their requests. A tenant that returns from idleness starts at the least service of those that are
-// active, or level with all when none is: what it did not use is not saved up, and what another used alone is
-// not its debt.
+// active, or level with all when none is: what it did not use is not saved up beyond a burst, and what
+// another used alone is not its debt.
 //
 // Order of service: lower class first, then the tenant with less service, then arrival. The class is the
 // priority; one that waited too long joins the most urgent class there is (service_class), so that no stream
@@ -33,6 +33,10 @@ struct ShareTenant {
 
 class FairShare {
  public:
+  // What a tenant that returns may be served before the others, at most, for what it did not use: so much of
+  // a burst finds it as if it were alone.
+  explicit FairShare(double burst_tokens = 0) : burst_tokens_(burst_tokens) {}
+
   int32_t add_tenant(double weight);  // its index
   void set_weight(int32_t tenant, double weight);
   // A request of the tenant arrives, or leaves for good.
@@ -43,6 +47,7 @@ class FairShare {
   std::span<const ShareTenant> tenants() const { return tenants_; }
 
  private:
+  const double burst_tokens_;
   std::vector<ShareTenant> tenants_;
 };
 

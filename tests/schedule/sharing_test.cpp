@@ -380,5 +380,18 @@ TEST(FairShare, what_was_used_alone_is_no_debt) {
   EXPECT_EQ(share.tenants()[0].service, 5100);
 }
 
+TEST(FairShare, burst_of_a_tenant_that_used_little_comes_first) {
+  FairShare share(1000);
+  const int32_t a = share.add_tenant(1), b = share.add_tenant(2);
+  share.enter(a);
+  share.charge(a, 5000);
+  share.enter(b);
+  EXPECT_EQ(share.tenants()[1].service, 4500);  // 1000 tokens at weight 2
+  share.charge(b, 1200);
+  share.leave(b);
+  share.enter(b);
+  EXPECT_EQ(share.tenants()[1].service, 5100);  // used up
+}
+
 }  // namespace
 }  // namespace assay
