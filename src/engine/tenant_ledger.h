@@ -32,7 +32,7 @@ class TenantLedger {
  private:
   TenantStats& at(int32_t tenant) { return totals_[static_cast<size_t>(tenant)]; }
 
-  static constexpr double kBurstTokens = 4096;
+  static constexpr double kBurstTokens = 1024;
 
   FairShare share_{kBurstTokens};
   std::map<std::string, int32_t> by_name_;

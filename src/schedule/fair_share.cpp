@@ -26,9 +26,12 @@ void FairShare::enter(int32_t tenant) {
   double least = std::numeric_limits<double>::infinity();
   for (const ShareTenant& other : tenants_)
     if (&other != &own && other.n_live > 0) least = std::min(least, other.service);
-  // Where nobody is active, what was used alone is nobody's debt: everybody starts level.
-  const auto most = std::ranges::max(tenants_, {}, &ShareTenant::service).service;
-  own.service = std::max(own.service, std::min(least, most) - burst_tokens_ / own.weight);
+  if (least < std::numeric_limits<double>::infinity()) {
+    least -= burst_tokens_ / own.weight;
+  } else {  // nobody is active: what was used alone is nobody's debt, all start level
+    least = std::ranges::max(tenants_, {}, &ShareTenant::service).service;
+  }
+  own.service = std::max(own.service, least);
 }
 
 void FairShare::leave(int32_t tenant) {
