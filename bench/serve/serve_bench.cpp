@@ -308,7 +308,7 @@ Result<void> measure_shares(const Setup& setup, std::vector<Figure>& figures) {
 }
 
 // P99 TTFT of a tenant that sends a request every now and then.
-double quiet_ttft(const ServerProcess& server, double seconds, uint64_t seed, int& n) {
+double quiet_ttft(const ServerProcess& server, double seconds, uint64_t seed, uint64_t prompts, int& n) {
   Random random(seed, "quiet");
   std::vector<std::thread> threads;
   std::mutex mutex;
@@ -316,7 +316,7 @@ double quiet_ttft(const ServerProcess& server, double seconds, uint64_t seed, in
   const double start = now_seconds();
   for (double next = 0.5; next < seconds; next += random.exponential(1.0)) {
     std::this_thread::sleep_for(std::chrono::duration<double>(std::max(0.0, start + next - now_seconds())));
-    threads.emplace_back([&, id = ++seed * 1000] {
+    threads.emplace_back([&, id = ++prompts * 1000] {
       const CompletionTimes times = complete(server, {random_prompt(256, id), 16, kKeyB});
       const std::scoped_lock lock(mutex);
       if (times.ok(16)) ttfts.push_back(times.ttft());
@@ -332,14 +332,15 @@ Result<void> measure_flood(const Setup& setup, std::vector<Figure>& figures) {
   ASSIGN_OR_RETURN(const ServerProcess server, start_assay(setup, {"--api-keys", file.path()}));
   std::vector<double> alone, flooded;
   int n = 0;
-  quiet_ttft(server, 5, 999, n);  // warm
+  quiet_ttft(server, 5, 999, 9990, n);  // warm
   for (int round = 0; round < setup.rounds; ++round) {
     const auto seed = static_cast<uint64_t>(round) * 7 + 1;
-    alone.push_back(quiet_ttft(server, setup.seconds, seed, n));
+    alone.push_back(quiet_ttft(server, setup.seconds, seed, seed, n));
     std::thread flood(
         [&] { keep_busy(server, kKeyA, 32, 128, 128, now_seconds() + setup.seconds + 1, [](double) {}); });
     std::this_thread::sleep_for(std::chrono::seconds(1));
-    flooded.push_back(quiet_ttft(server, setup.seconds, seed + 500, n));  // other prompts: nothing is cached
+    flooded.push_back(
+        quiet_ttft(server, setup.seconds, seed, seed + 500, n));  // the same arrivals, other prompts
     flood.join();
   }
   const double before = quantile_of(alone, 0.5), after = quantile_of(flooded, 0.5);
