@@ -134,7 +134,7 @@ struct MixedResult {
   double p99_gap = 0;
   double p99_ttft = 0;
   double long_ttft = 0;  // median of the long prompts
-  int n_failed = 0;      // requests without their whole answer, e.g. none for 60 s
+  int n_failed = 0;      // requests without their whole answer
 };
 
 Result<MixedResult> run_mixed(const ServerProcess& server, bool long_prompts, double seconds, uint64_t seed) {

@@ -123,6 +123,7 @@ class ThreadedEngine final : public Engine {
     EngineStats stats = published_;
     stats.waiting += std::ssize(arrivals_);
     stats.refused_deadline_total = refused_deadline_;
+    stats.expected_queue_seconds = load_.expected_ttft_seconds(0, {});
     return stats;
   }
 

@@ -366,7 +366,6 @@ EngineStats StepLoop::stats() const {
     }
   stats.kv_tokens_used = stats.kv_blocks_used * planner_.schedule().page_tokens - empty_positions;
   std::ranges::sort(stats.tenants, {}, &TenantStats::tenant);
-  stats.expected_queue_seconds = load().expected_ttft_seconds(0, {});
   return stats;
 }
 
